@@ -1,0 +1,129 @@
+//! The messages of the control stream (spec/transfer.md, section 6): bytes in stream order go into `MessageReader`,
+//! `Message` comes out.
+
+use std::ops::Range;
+
+use crate::wire::{Malformed, Reader, push_varint};
+
+/// The largest body of a message.
+pub(crate) const BODY_MAX: usize = 65_536;
+
+/// One message. Who may send which, and when, is not checked here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// The id of the wanted object.
+    Want([u8; 32]),
+    /// The root of the offer, at most [`BODY_MAX`] bytes.
+    Offer(Vec<u8>),
+    /// Pieces, none of the ranges empty, ends below 2^63.
+    Request(Vec<Range<u64>>),
+    Failed(Reason),
+    Done,
+}
+
+/// Why a provider does not serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    NoSuchObject = 0,
+    Unreadable = 1,
+}
+
+impl Message {
+    /// Appends the message; a request of more ranges than one message holds becomes several.
+    ///
+    /// # Panics
+    /// If an offer is longer than [`BODY_MAX`], or a range begins or counts from 2^62 on.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Message::Want(id) => put(out, 1, id),
+            Message::Offer(root) => put(out, 2, root),
+            Message::Request(ranges) => {
+                // A pair of varints is at most 16 bytes.
+                for ranges in ranges.chunks(BODY_MAX / 16) {
+                    let mut body = Vec::new();
+                    for range in ranges {
+                        push_varint(&mut body, range.start);
+                        push_varint(&mut body, range.end - range.start);
+                    }
+                    put(out, 3, &body);
+                }
+            }
+            Message::Failed(reason) => put(out, 4, &[*reason as u8]),
+            Message::Done => put(out, 5, &[]),
+        }
+    }
+}
+
+fn put(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
+    assert!(body.len() <= BODY_MAX, "a message of {} bytes", body.len());
+    out.push(kind);
+    push_varint(out, body.len() as u64);
+    out.extend_from_slice(body);
+}
+
+/// Cuts the control stream into messages. Holds what was pushed and not yet taken: after `next` said `None`, less than
+/// one message.
+#[derive(Default)]
+pub(crate) struct MessageReader {
+    buf: Vec<u8>,
+    taken: usize,
+}
+
+impl MessageReader {
+    /// Appends the next bytes of the stream.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.buf.drain(..self.taken);
+        self.taken = 0;
+        self.buf.extend_from_slice(bytes);
+    }
+
+    /// The next whole message of a known type; `None` until more bytes come. An error stays.
+    pub(crate) fn next(&mut self) -> Result<Option<Message>, Malformed> {
+        while let Some((kind, body, rest)) = split(&self.buf[self.taken..])? {
+            let message = parse(kind, body)?;
+            self.taken = self.buf.len() - rest;
+            if message.is_some() {
+                return Ok(message);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The first message's type and body, and how many bytes follow it.
+fn split(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, Malformed> {
+    let mut bytes = Reader(bytes);
+    let (Some(kind), Some(len)) = (bytes.byte(), bytes.varint()) else {
+        return Ok(None);
+    };
+    if len > BODY_MAX as u64 {
+        return Err(Malformed);
+    }
+    Ok(bytes.take(len as usize).map(|body| (kind, body, bytes.0.len())))
+}
+
+/// `None` for an unknown type.
+fn parse(kind: u8, body: &[u8]) -> Result<Option<Message>, Malformed> {
+    Ok(Some(match (kind, body) {
+        (1, id) => Message::Want(id.try_into().map_err(|_| Malformed)?),
+        (2, root) => Message::Offer(root.to_vec()),
+        (3, pairs) => Message::Request(ranges(pairs)?),
+        (4, [0]) => Message::Failed(Reason::NoSuchObject),
+        (4, [1]) => Message::Failed(Reason::Unreadable),
+        (5, []) => Message::Done,
+        (4 | 5, _) => return Err(Malformed),
+        _ => return Ok(None),
+    }))
+}
+
+fn ranges(pairs: &[u8]) -> Result<Vec<Range<u64>>, Malformed> {
+    let mut pairs = Reader(pairs);
+    let mut ranges = Vec::new();
+    while !pairs.0.is_empty() {
+        let (Some(first), Some(count @ 1..)) = (pairs.varint(), pairs.varint()) else {
+            return Err(Malformed);
+        };
+        ranges.push(first..first + count);
+    }
+    Ok(ranges)
+}

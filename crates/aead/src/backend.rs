@@ -1,0 +1,3 @@
+//! The ways to work a job off.
+
+pub(crate) mod portable;

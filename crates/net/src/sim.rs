@@ -288,3 +288,6 @@ impl PartialEq for UnderWay {
 }
 
 impl Eq for UnderWay {}
+
+#[cfg(test)]
+mod tests;

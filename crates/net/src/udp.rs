@@ -61,7 +61,7 @@ impl Udp {
         }
         socket.bind(&address.into())?;
         let socket = UdpSocket::from(socket);
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let state = new_state(&socket)?;
         // Best effort: the system's limit may be lower, and the protocol recovers what overflows.
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SOCKET_BUFFER);
@@ -107,7 +107,7 @@ impl Udp {
             if result.is_err() && alone && state.max_gso_segments() < *initial_segments {
                 // quinn-udp takes EINVAL for a lack of offload and gives trains up for good. When a packet alone fails as
                 // well, it was the destination: with a fresh state one bad address does not slow down all others.
-                *state = UdpSocketState::new(UdpSockRef::from(&*socket))?;
+                *state = new_state(socket)?;
             }
             result
         })?;
@@ -254,6 +254,15 @@ fn is_loss(error: &io::Error) -> bool {
     kind || errno
 }
 
+/// Prepares the socket: never blocking, joined receives, ECN marks told.
+fn new_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    // quinn-udp 0.6.3 asks for the time of each receive, and then its buffer has no room for the ECN mark of a joined one.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::ReceiveTimestampns, &false)?;
+    Ok(state)
+}
+
 /// IPv4 written as IPv4, and no flow label, so that one peer has one address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address {
@@ -289,3 +298,6 @@ fn bell() -> io::Result<(Bell, Bell)> {
     ringer.set_nonblocking(true)?;
     Ok((ear, ringer))
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,6 @@ pub struct Key {
     pub(crate) schedule: Schedule,
 }
 
-#[expect(clippy::large_enum_variant, reason = "boxed, every packet would follow one more pointer")]
 pub(crate) enum Schedule {
     Aes128Gcm(AesGcm<Aes128Enc>),
     Aes256Gcm(AesGcm<Aes256Enc>),

@@ -7,6 +7,7 @@ mod message;
 pub mod name;
 pub mod offer;
 mod recovery;
+pub mod store;
 pub mod ticket;
 pub mod tree;
 mod wire;

@@ -59,10 +59,12 @@ pub fn hash_file(mut reader: impl Read, progress: &mut dyn FnMut(u64)) -> io::Re
         if len == 0 {
             break;
         }
+        let mut hasher = Hasher::new();
+        hasher.set_input_offset(hashed.size).update(&chunk);
         if hashed.size == 0 {
-            hashed.id = ObjectId::of(&chunk);
+            hashed.id = ObjectId(*hasher.finalize().as_bytes());
         }
-        hashed.tree.push(chunk_value(hashed.size, &chunk));
+        hashed.tree.push(hasher.finalize_non_root());
         hashed.size += len as u64;
         progress(len as u64);
     }

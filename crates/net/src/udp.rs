@@ -218,9 +218,9 @@ fn send_trains(
         match transmit(bytes, lane.packet(outcome.sent).len()) {
             Ok(()) => outcome.sent += count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            // The way out does not split trains, or these packets are too long for it: one by one tells.
-            Err(error) if count > 1 && matches!(Errno::from_io_error(&error), Some(Errno::IO | Errno::INVAL)) => {
-                segments = 1;
+            // EIO or EINVAL: the way out does not split trains, or these packets are too long for it. One by one tells.
+            Err(error) if count > 1 && (error.kind() == io::ErrorKind::InvalidInput || !is_loss(&error)) => {
+                segments = 1
             }
             Err(error) if is_loss(&error) => {
                 outcome.sent += count;

@@ -45,3 +45,53 @@ impl CookieJar {
         fresh && self.bake(baked, addr, id).ct_eq(cookie).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: SessionId = SessionId([1; 8]);
+
+    fn addr(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_cookie_is_good_for_its_lifetime() {
+        let jar = CookieJar::new([7; 32]);
+        let home = addr("192.0.2.1:7000");
+        for now in [0, 1000, u32::MAX - LIFETIME - 1] {
+            let cookie = jar.bake(now, home, ID);
+            assert!(jar.verify(now, home, ID, &cookie));
+            assert!(jar.verify(now + LIFETIME, home, ID, &cookie));
+            assert!(!jar.verify(now + LIFETIME + 1, home, ID, &cookie), "expired");
+            assert!(!jar.verify(now.wrapping_sub(1), home, ID, &cookie), "not yet baked");
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_good_for_one_address_session_and_jar() {
+        let jar = CookieJar::new([7; 32]);
+        for home in ["192.0.2.1:7000", "[2001:db8::1]:7000"].map(addr) {
+            let cookie = jar.bake(1000, home, ID);
+            for other in ["192.0.2.1:7001", "192.0.2.2:7000", "[::ffff:192.0.2.1]:7000", "[2001:db8::2]:7000"] {
+                assert!(!jar.verify(1000, addr(other), ID, &cookie), "{home} from {other}");
+            }
+            assert!(!jar.verify(1000, home, SessionId([2; 8]), &cookie));
+            assert!(!CookieJar::new([8; 32]).verify(1000, home, ID, &cookie));
+        }
+    }
+
+    #[test]
+    fn a_cookie_with_a_flipped_bit_is_refused() {
+        let jar = CookieJar::new([7; 32]);
+        let home = addr("192.0.2.1:7000");
+        let cookie = jar.bake(1000, home, ID);
+        for bit in 0..8 * COOKIE {
+            let mut forged = cookie;
+            forged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!jar.verify(1000, home, ID, &forged), "bit {bit}");
+            assert!(!jar.verify(1001, home, ID, &forged), "bit {bit}");
+        }
+    }
+}

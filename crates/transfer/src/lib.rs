@@ -1,6 +1,8 @@
 //! .
 mod cookie;
 pub mod error;
+mod handshake;
+mod keys;
 pub mod layout;
 pub mod manifest;
 mod message;

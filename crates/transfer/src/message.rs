@@ -127,3 +127,89 @@ fn ranges(pairs: &[u8]) -> Result<Vec<Range<u64>>, Malformed> {
     }
     Ok(ranges)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn message() -> impl Strategy<Value = Message> {
+        let range = (0..1_u64 << 62, 1..1_u64 << 62).prop_map(|(first, count)| first..first + count);
+        prop_oneof![
+            any::<[u8; 32]>().prop_map(Message::Want),
+            vec(any::<u8>(), 0..200).prop_map(Message::Offer),
+            vec(range, 0..20)
+                .prop_map(Message::Request)
+                .prop_filter("an empty one is not sent", |message| { *message != Message::Request(Vec::new()) }),
+            prop_oneof![Just(Reason::NoSuchObject), Just(Reason::Unreadable)].prop_map(Message::Failed),
+            Just(Message::Done),
+        ]
+    }
+
+    fn read_all(reader: &mut MessageReader, stream: &[u8], chunk: usize) -> Result<Vec<Message>, Malformed> {
+        let mut messages = Vec::new();
+        for bytes in stream.chunks(chunk) {
+            reader.push(bytes);
+            while let Some(message) = reader.next()? {
+                messages.push(message);
+            }
+        }
+        Ok(messages)
+    }
+
+    proptest! {
+        #[test]
+        fn messages_come_back_however_the_stream_is_cut(all in vec(message(), 0..10), chunk in 1..100_usize) {
+            let mut stream = Vec::new();
+            all.iter().for_each(|message| message.encode(&mut stream));
+            let mut reader = MessageReader::default();
+            prop_assert_eq!(read_all(&mut reader, &stream, chunk)?, all);
+        }
+
+        #[test]
+        fn random_streams_end_in_messages_or_an_error(stream in vec(prop_oneof![0..7_u8, any::<u8>()], 0..300)) {
+            let mut reader = MessageReader::default();
+            let read = read_all(&mut reader, &stream, 7);
+            prop_assert_eq!(read.is_err(), reader.next().is_err(), "an error stays");
+            prop_assert!(read.map_or(0, |messages| messages.len()) <= stream.len() / 2);
+        }
+    }
+
+    #[test]
+    fn a_request_too_long_for_one_message_becomes_several() -> Result<(), Malformed> {
+        let ranges: Vec<_> = (0..20_000).map(|i| (1 << 61) + i..(1 << 61) + (1 << 40) + i).collect();
+        let mut stream = Vec::new();
+        Message::Request(ranges.clone()).encode(&mut stream);
+        let read = read_all(&mut MessageReader::default(), &stream, 1000)?;
+        let read: Vec<_> = read
+            .into_iter()
+            .flat_map(|message| match message {
+                Message::Request(ranges) => ranges,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(read, ranges);
+        Ok(())
+    }
+
+    #[test]
+    fn the_largest_body_is_read_and_one_byte_more_is_malformed() -> Result<(), Malformed> {
+        let mut stream = Vec::new();
+        Message::Offer(vec![1; BODY_MAX]).encode(&mut stream);
+        assert_eq!(read_all(&mut MessageReader::default(), &stream, 4096)?, [Message::Offer(vec![1; BODY_MAX])]);
+
+        let mut header = vec![2];
+        push_varint(&mut header, BODY_MAX as u64 + 1);
+        assert_eq!(read_all(&mut MessageReader::default(), &header, 9), Err(Malformed));
+        Ok(())
+    }
+
+    #[test]
+    fn unknown_types_are_skipped() -> Result<(), Malformed> {
+        let mut reader = MessageReader::default();
+        assert_eq!(read_all(&mut reader, &[0, 0, 99, 3, 1, 2, 3, 5, 0, 6, 0], 1)?, [Message::Done]);
+        Ok(())
+    }
+}

@@ -407,3 +407,6 @@ impl<'a> Reader<'a> {
         self.take(usize::try_from(len).ok()?)
     }
 }
+
+#[cfg(test)]
+mod tests;

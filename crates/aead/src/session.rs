@@ -28,12 +28,20 @@ impl Sealer {
     /// # Errors
     /// [`Error::KeyLength`], or [`Error::NonceLength`] when `iv` is not of [`Cipher::nonce_len`] bytes.
     pub fn new(cipher: Cipher, secret: &[u8], iv: &[u8]) -> Result<Self, Error> {
-        static IDS: AtomicU64 = AtomicU64::new(0);
-        let direction = Direction::new(cipher, secret, iv)?;
-        Ok(Self { direction, next: AtomicU64::new(0), id: IDS.fetch_add(1, Ordering::Relaxed) })
+        Self::starting_at(cipher, secret, iv, 0)
     }
 
-    /// The next packet's number, from 0 on. A number that no job uses is lost, and no harm.
+    /// As [`new`](Self::new), with `first` as the first number: for a protocol whose numbers go on under a new key.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn starting_at(cipher: Cipher, secret: &[u8], iv: &[u8], first: u64) -> Result<Self, Error> {
+        static IDS: AtomicU64 = AtomicU64::new(0);
+        let direction = Direction::new(cipher, secret, iv)?;
+        Ok(Self { direction, next: AtomicU64::new(first), id: IDS.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    /// The next packet's number, from the first on. A number that no job uses is lost, and no harm.
     ///
     /// # Errors
     /// [`Error::Exhausted`] after 2^64 - 1 packets, for ever.

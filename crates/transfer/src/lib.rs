@@ -13,3 +13,5 @@ pub mod store;
 pub mod ticket;
 pub mod tree;
 mod wire;
+
+pub use handshake::{Ciphers, Identity, NotAKey, PeerKey};

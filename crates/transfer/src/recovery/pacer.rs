@@ -18,6 +18,8 @@ pub(super) struct Pacer {
     tokens: f64,
     filled: Instant,
     flow: Option<Flow>,
+    /// A train has begun to leave: the rest of it need not wait for another quantum.
+    draining: bool,
 }
 
 /// The rate and what follows from it, in bytes (a second).
@@ -26,12 +28,13 @@ struct Flow {
     rate: f64,
     quantum: f64,
     capacity: f64,
+    datagram: f64,
 }
 
 impl Pacer {
     /// Paces nothing until the first [`Pacer::set_rate`].
     pub(super) fn new(now: Instant) -> Self {
-        Self { tokens: 0.0, filled: now, flow: None }
+        Self { tokens: 0.0, filled: now, flow: None, draining: false }
     }
 
     /// `gain` windows a round trip from now on.
@@ -42,7 +45,7 @@ impl Pacer {
             let rate = gain * window as f64 / rtt.as_secs_f64();
             let burst = (LEAST_BURST * mtu).min(TRAIN) as f64;
             let quantum = (rate * QUANTUM.as_secs_f64()).clamp((2 * mtu) as f64, TRAIN as f64);
-            Flow { rate, quantum, capacity: (rate * CATCH_UP.as_secs_f64()).max(burst) }
+            Flow { rate, quantum, capacity: (rate * CATCH_UP.as_secs_f64()).max(burst), datagram: mtu as f64 }
         });
         if let (false, Some(flow)) = (was_paced, self.flow) {
             (self.tokens, self.filled) = (flow.capacity, now);
@@ -52,6 +55,7 @@ impl Pacer {
     pub(super) fn on_sent(&mut self, now: Instant, bytes: usize) {
         self.fill(now);
         self.tokens -= bytes as f64;
+        self.draining = self.flow.is_some_and(|flow| self.tokens >= flow.datagram);
     }
 
     /// Bytes that may leave now.
@@ -60,7 +64,7 @@ impl Pacer {
             None => usize::MAX,
             Some(flow) => {
                 let tokens = self.tokens_at(now, flow);
-                if tokens < flow.quantum { 0 } else { tokens as usize }
+                if tokens < self.enough(flow) { 0 } else { tokens as usize }
             }
         }
     }
@@ -68,9 +72,13 @@ impl Pacer {
     /// When [`Pacer::allowance`] stops being zero, if it is.
     pub(super) fn next_send(&self, now: Instant) -> Option<Instant> {
         let flow = self.flow?;
-        let missing = flow.quantum - self.tokens_at(now, flow);
+        let missing = self.enough(flow) - self.tokens_at(now, flow);
         // A microsecond more than the division says, so that rounding does not wake the caller for nothing.
         (missing > 0.0).then(|| now + Duration::from_secs_f64(missing / flow.rate) + Duration::from_micros(1))
+    }
+
+    fn enough(&self, flow: Flow) -> f64 {
+        if self.draining { flow.datagram } else { flow.quantum }
     }
 
     fn fill(&mut self, now: Instant) {
@@ -114,6 +122,22 @@ mod tests {
         let took = (now - start).as_secs_f64();
         assert!((0.095..0.101).contains(&took), "{took}");
         assert!((90..=101).contains(&trains), "{trains} trains of about a millisecond");
+    }
+
+    #[test]
+    fn a_train_is_whole_when_it_is_sent_packet_by_packet() {
+        let mut now = Instant::now();
+        let mut pacer = Pacer::new(now);
+        pacer.set_rate(now, 800_000, Duration::from_millis(100), 1.25, 1200);
+        for _ in 0..10 {
+            let mut packets = 0;
+            while pacer.allowance(now) >= 1200 {
+                pacer.on_sent(now, 1200);
+                packets += 1;
+            }
+            assert!(packets >= 8, "{packets} packets of a millisecond's 10,000 bytes");
+            now = pacer.next_send(now).unwrap();
+        }
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Sim {
         loop {
             let recovery = &self.flows[flow].recovery;
             let (mtu, train) = (recovery.mtu(), recovery.allowance(now).min(TRAIN));
-            if train < mtu {
+            if train == 0 {
                 break;
             }
             (0..train / mtu).for_each(|_| self.send(flow, mtu));

@@ -4,19 +4,74 @@
 //! `tests/replay.rs` runs through it. `main.rs` is the program that `.ci/run` fuzzes.
 
 use bech32::{Bech32m, Hrp};
+use sealane_aead::{Cipher, Engine, Error, Opener, Sealer, TAG, Verdict};
 use sealane_lane::Lane;
+use sealane_transfer::fuzzing::{control_stream, datagram, payload};
 use sealane_transfer::layout::{Layout, Piece, Root};
 use sealane_transfer::manifest::Manifest;
 use sealane_transfer::name::RelPath;
 use sealane_transfer::ticket::Ticket;
+use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 /// A target takes any bytes and asserts what must hold of them.
 pub type Target = fn(&[u8]);
 
 /// Each target by the name of its folder in `corpus/`.
-pub const TARGETS: &[(&str, Target)] =
-    &[("lane", lane), ("manifest", manifest), ("name", name), ("root", root), ("ticket", ticket)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("control_stream", control_stream),
+    ("datagram", datagram),
+    ("engine", engine),
+    ("lane", lane),
+    ("manifest", manifest),
+    ("name", name),
+    ("payload", payload),
+    ("replay", replay),
+    ("root", root),
+    ("ticket", ticket),
+];
+
+/// Cipher, split, altered byte, then AAD and plaintext: what was sealed opens, on every backend, and nothing else does.
+fn engine(bytes: &[u8]) {
+    let Some(([choice, split, altered], rest)) = bytes.split_first_chunk() else { return };
+    let cipher = Cipher::ALL[usize::from(*choice) % Cipher::ALL.len()];
+    let (aad, plaintext) = rest.split_at(rest.len().min((*split).into()));
+    let (secret, iv) = (vec![*choice; cipher.key_len()], vec![*split; cipher.nonce_len()]);
+    let sealer = Sealer::new(cipher, &secret, &iv).expect("secret and iv of the cipher's lengths");
+    let opener = Opener::new(cipher, &secret, &iv).expect("the same");
+    let mut sealed = [plaintext, &[0; TAG]].concat();
+    let number = sealer.mint().expect("the first number");
+    Engine::new().seal(&mut [sealer.job(number, aad, &mut sealed).expect("a job that fits")]);
+
+    let open = |engine: Engine, packet: &mut Vec<u8>| {
+        let mut jobs = [opener.job(0, aad, packet).expect("a job that fits")];
+        engine.open(&mut jobs);
+        jobs[0].verdict()
+    };
+    let mut forged = sealed.clone();
+    let at = usize::from(*altered) % forged.len();
+    forged[at] ^= 1 << (split % 8);
+    assert_eq!(open(Engine::new(), &mut forged), Verdict::Forged);
+    assert!(forged.iter().all(|byte| *byte == 0));
+    assert_eq!(open(Engine::portable(), &mut sealed), Verdict::Authentic);
+    assert_eq!(&sealed[..plaintext.len()], plaintext);
+}
+
+/// Steps between packet numbers, four bytes each: none is accepted twice, and the newest always is.
+fn replay(bytes: &[u8]) {
+    let mut opener = Opener::new(Cipher::ChaCha20Poly1305, &[0; 32], &[0; 12]).expect("a key of 32 bytes");
+    let (mut accepted, mut number) = (BTreeSet::new(), 0_u64);
+    for step in bytes.as_chunks().0 {
+        number = number.saturating_add_signed(i32::from_be_bytes(*step).into());
+        let newest = accepted.last().is_none_or(|last| number > *last);
+        let expected = opener.job(number, &[], &mut [0; TAG]).map(drop);
+        assert_eq!(opener.accept(number), expected);
+        match expected {
+            Ok(()) => assert!(accepted.insert(number)),
+            Err(error) => assert!(error == Error::Replayed(number) && !newest),
+        }
+    }
+}
 
 /// Pairs of command and size: what is in a lane never leaves its slab and never overlaps.
 fn lane(bytes: &[u8]) {

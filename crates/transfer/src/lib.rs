@@ -1,6 +1,8 @@
 //! .
 mod cookie;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod keys;
 pub mod layout;

@@ -1,0 +1,80 @@
+//! What must hold of the private parsers for any bytes; the targets of the crate `sealane-fuzz` call it.
+
+use crate::message::{Message, MessageReader};
+use crate::wire::{Datagram, Frame, Malformed, Writer, frames};
+
+/// A datagram that is accepted is the datagram that would be sent.
+pub fn datagram(bytes: &[u8]) {
+    match Datagram::parse(bytes) {
+        Some(data @ Datagram::Data { .. }) => assert!(bytes.starts_with(&data.encode())),
+        Some(datagram) => assert_eq!(Datagram::parse(&datagram.encode()), Some(datagram)),
+        None => {}
+    }
+}
+
+/// Frames that are accepted, written again, are the same frames and no longer.
+pub fn payload(bytes: &[u8]) {
+    let read: Vec<Frame> = frames(bytes).map_while(Result::ok).collect();
+    let mut again = vec![0; bytes.len()];
+    let mut writer = Writer::new(&mut again);
+    for frame in &read {
+        assert!(write(&mut writer, frame), "{frame:?} grew");
+    }
+    let len = writer.finish();
+    let again: Result<Vec<Frame>, Malformed> = frames(&again[..len]).collect();
+    assert!(read.is_empty() || again == Ok(read));
+}
+
+fn write(writer: &mut Writer, frame: &Frame) -> bool {
+    match frame {
+        Frame::Padding => writer.padding(1),
+        Frame::Ping => return writer.ping(),
+        Frame::Ack(ack) => return writer.ack(ack),
+        Frame::Control { offset, bytes } => return writer.control(*offset, bytes),
+        Frame::Data { piece, offset, bytes } => match writer.data(*piece, *offset, bytes.len()) {
+            Some(room) => room.copy_from_slice(bytes),
+            None => return false,
+        },
+        Frame::Challenge(bytes) => return writer.challenge(bytes),
+        Frame::Answer(bytes) => return writer.answer(bytes),
+        Frame::Key { epoch, public } => return writer.key(*epoch, public),
+        Frame::Close(code) => return writer.close(*code),
+    }
+    true
+}
+
+/// A control stream yields the same messages however it is cut, and each is read as it would be written.
+pub fn control_stream(bytes: &[u8]) {
+    let whole = messages(std::iter::once(bytes));
+    assert_eq!(whole, messages(bytes.chunks(3)));
+    for message in whole.0.into_iter().filter(|message| *message != Message::Request(Vec::new())) {
+        let mut written = Vec::new();
+        message.encode(&mut written);
+        let (read, end) = messages(std::iter::once(&*written));
+        let same = match &message {
+            Message::Request(ranges) => {
+                let read = read.into_iter().filter_map(|m| if let Message::Request(r) = m { Some(r) } else { None });
+                read.flatten().eq(ranges.iter().cloned())
+            }
+            _ => read == [message],
+        };
+        assert!(same && end.is_ok());
+    }
+}
+
+/// The messages of a stream that comes in `parts`, and how it ends.
+fn messages<'a>(parts: impl Iterator<Item = &'a [u8]>) -> (Vec<Message>, Result<(), Malformed>) {
+    let mut reader = MessageReader::default();
+    let mut found = Vec::new();
+    for part in parts {
+        reader.push(part);
+        loop {
+            match reader.next() {
+                Ok(Some(message)) => found.push(message),
+                Ok(None) => break,
+                Err(error) => return (found, Err(error)),
+            }
+        }
+    }
+    (found, Ok(()))
+}

@@ -37,12 +37,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.files.iter().filter(|(path, _)| *path != EXEMPT) {
         for (index, line) in text.lines().enumerate() {
+            let line = line.replace("for now in ", ""); // a loop over times
             let lower = line.to_lowercase();
             let mut report = |phrase: &str, advice: &str| {
                 findings.push(Finding::new(path, index + 1, "phrase", format!("`{phrase}`: {advice}")));
             };
             for (phrase, advice) in BANNED {
-                if begins_a_word(line, phrase) || begins_a_word(&lower, phrase) {
+                if begins_a_word(&line, phrase) || begins_a_word(&lower, phrase) {
                     report(phrase, advice);
                 }
             }
@@ -91,6 +92,7 @@ mod tests {
     fn other_words_are_left_alone() {
         assert!(rules("a.md", "todo = \"deny\", crates.io, net/work/, methodTODO, before nowhere").is_empty());
         assert!(rules("a.rs", "fn f() { assert!(x.is_ok() || y.is_ok()) }").is_empty());
+        assert!(rules("a.rs", "fn f() { for now in times {} }").is_empty());
         assert!(rules(EXEMPT, "// FIXME").is_empty());
     }
 

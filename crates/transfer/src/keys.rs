@@ -90,6 +90,11 @@ impl Keys {
         self.epoch
     }
 
+    /// Whether an initiator awaits the answer to its KEY.
+    pub(crate) fn is_proposed(&self) -> bool {
+        matches!(self.renewal, Renewal::Proposed(_))
+    }
+
     /// Seals for the peer in this epoch. The first packet gets `first_number`: above every number of earlier epochs.
     pub(crate) fn sealer(&self, first_number: u64) -> Sealer {
         let (key, iv) = self.material(&self.seal);
@@ -112,7 +117,7 @@ impl Keys {
     /// send. While an answer is awaited the same key is returned and `seed` is not used.
     pub(crate) fn propose(&mut self, seed: [u8; 32]) -> (u64, [u8; 32]) {
         debug_assert_eq!(self.role, Role::Initiator, "only the initiator renews");
-        if !matches!(self.renewal, Renewal::Proposed(_)) {
+        if !self.is_proposed() {
             self.renewal = Renewal::Proposed(x25519_from(seed));
         }
         let Renewal::Proposed(dh) = &self.renewal else { unreachable!("proposed just above") };

@@ -79,9 +79,10 @@ impl MessageReader {
 
     /// The next whole message of a known type; `None` until more bytes come. An error stays.
     pub(crate) fn next(&mut self) -> Result<Option<Message>, Malformed> {
-        while let Some((kind, body, rest)) = split(&self.buf[self.taken..])? {
+        let mut rest = Reader(&self.buf[self.taken..]);
+        while let Some((kind, body)) = split(&mut rest)? {
             let message = parse(kind, body)?;
-            self.taken = self.buf.len() - rest;
+            self.taken = self.buf.len() - rest.0.len();
             if message.is_some() {
                 return Ok(message);
             }
@@ -90,16 +91,15 @@ impl MessageReader {
     }
 }
 
-/// The first message's type and body, and how many bytes follow it.
-fn split(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, Malformed> {
-    let mut bytes = Reader(bytes);
+/// The next message's type and body; `None` if it is not whole.
+fn split<'a>(bytes: &mut Reader<'a>) -> Result<Option<(u8, &'a [u8])>, Malformed> {
     let (Some(kind), Some(len)) = (bytes.byte(), bytes.varint()) else {
         return Ok(None);
     };
     if len > BODY_MAX as u64 {
         return Err(Malformed);
     }
-    Ok(bytes.take(len as usize).map(|body| (kind, body, bytes.0.len())))
+    Ok(bytes.take(len as usize).map(|body| (kind, body)))
 }
 
 /// `None` for an unknown type.

@@ -98,14 +98,14 @@ impl<'a> Datagram<'a> {
 
     /// The whole datagram; of `Data` the header alone.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let parts: (u8, u8, &SessionId, &[u8], &[u8]) = match self {
+        let (kind, second, id, first, then): (_, _, _, &[u8], &[u8]) = match self {
             Datagram::Init { id, cookie, noise } => (1, VERSION, id, *cookie, *noise),
             Datagram::Retry { id, cookie } => (2, VERSION, id, *cookie, &[]),
             Datagram::Response { id, noise } => (3, VERSION, id, *noise, &[]),
             Datagram::Finish { id, noise } => (4, VERSION, id, *noise, &[]),
             Datagram::Data { epoch, id, number } => (5, *epoch, id, &number.to_be_bytes(), &[]),
         };
-        let mut bytes = [&[parts.0, parts.1], &parts.2.0[..], parts.3, parts.4].concat();
+        let mut bytes = [&[kind, second], &id.0[..], first, then].concat();
         if matches!(self, Datagram::Init { .. }) {
             bytes.resize(INIT_SIZE, 0);
         }
@@ -364,10 +364,10 @@ fn varint(number: u64) -> ([u8; 8], usize) {
 
 fn varint_len(number: u64) -> usize {
     match number {
-        0..=0x3f => 1,
-        0..=0x3fff => 2,
-        0..=0x3fff_ffff => 4,
-        0..=VARINT_MAX => 8,
+        0..0x40 => 1,
+        0x40..0x4000 => 2,
+        0x4000..0x4000_0000 => 4,
+        0x4000_0000..=VARINT_MAX => 8,
         _ => panic!("{number} is too large for a varint"),
     }
 }

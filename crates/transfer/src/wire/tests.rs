@@ -32,7 +32,7 @@ fn ack() -> impl Strategy<Value = Ack> {
 enum Owned {
     Padding(usize),
     Ping,
-    Ack(Ack),
+    Ack(Box<Ack>),
     Control(u64, Vec<u8>),
     Data(u64, u32, Vec<u8>),
     Challenge([u8; 8]),
@@ -46,7 +46,7 @@ impl Owned {
         match self {
             Owned::Padding(_) => Frame::Padding,
             Owned::Ping => Frame::Ping,
-            Owned::Ack(ack) => Frame::Ack(Box::new(ack.clone())),
+            Owned::Ack(ack) => Frame::Ack(ack.clone()),
             Owned::Control(offset, bytes) => Frame::Control { offset: *offset, bytes },
             Owned::Data(piece, offset, bytes) => Frame::Data { piece: *piece, offset: *offset, bytes },
             Owned::Challenge(bytes) => Frame::Challenge(*bytes),
@@ -80,7 +80,7 @@ fn frame() -> impl Strategy<Value = Owned> {
     prop_oneof![
         (1..40_usize).prop_map(Owned::Padding),
         Just(Owned::Ping),
-        ack().prop_map(Owned::Ack),
+        ack().prop_map(Box::new).prop_map(Owned::Ack),
         (number(), vec(any::<u8>(), 0..90)).prop_map(|(offset, bytes)| Owned::Control(offset, bytes)),
         (number(), 0..u32::MAX - 90, vec(any::<u8>(), 0..90)).prop_map(|(p, o, bytes)| Owned::Data(p, o, bytes)),
         any::<[u8; 8]>().prop_map(Owned::Challenge),

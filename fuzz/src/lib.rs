@@ -6,7 +6,7 @@
 use bech32::{Bech32m, Hrp};
 use sealane_aead::{Cipher, Engine, Error, Opener, Sealer, TAG, Verdict};
 use sealane_lane::Lane;
-use sealane_transfer::fuzzing::{control_stream, datagram, payload};
+use sealane_transfer::fuzzing::{control_stream, datagram, handshake, payload};
 use sealane_transfer::layout::{Layout, Piece, Root};
 use sealane_transfer::manifest::Manifest;
 use sealane_transfer::name::RelPath;
@@ -22,6 +22,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("control_stream", control_stream),
     ("datagram", datagram),
     ("engine", engine),
+    ("handshake", handshake),
     ("lane", lane),
     ("manifest", manifest),
     ("name", name),

@@ -1,7 +1,10 @@
 //! What must hold of the private parsers for any bytes; the targets of the crate `sealane-fuzz` call it.
 
+use sealane_aead::Cipher;
+
+use crate::handshake::{Ciphers, Identity, Initiator, Responder};
 use crate::message::{Message, MessageReader};
-use crate::wire::{Datagram, Frame, Malformed, Writer, frames};
+use crate::wire::{Datagram, Frame, Malformed, NOISE_1, SessionId, Writer, frames};
 
 /// A datagram that is accepted is the datagram that would be sent.
 pub fn datagram(bytes: &[u8]) {
@@ -41,6 +44,35 @@ fn write(writer: &mut Writer, frame: &Frame) -> bool {
         Frame::Close(code) => return writer.close(*code),
     }
     true
+}
+
+/// A stranger's message 1 of 32 bytes, then pairs of place and change: no altered message is taken, and none keeps the
+/// real one out.
+pub fn handshake(bytes: &[u8]) {
+    let Some((stranger, changes)) = bytes.split_first_chunk::<NOISE_1>() else { return };
+    let (getter, provider) = (Identity::from_secret([1; 32]), Identity::from_secret([2; 32]));
+    let (id, own_id, ciphers) = (SessionId([3; 8]), SessionId([4; 8]), Ciphers::only(Cipher::Aes256Gcm));
+    let respond = |message_1: &_| Responder::respond(&provider, id, own_id, ciphers, [5; 32], message_1);
+    if let Ok((mut responder, message_2)) = respond(stranger) {
+        assert!(responder.finish(message_2.first_chunk().expect("message 3 is shorter")).is_err());
+    }
+
+    let (mut initiator, message_1) = Initiator::start(&getter, provider.public(), id, [6; 32]);
+    let (mut responder, message_2) = respond(&message_1).expect("the initiator's own message");
+    for [place, change] in changes.as_chunks().0.iter().filter(|[_, change]| *change != 0) {
+        let mut altered = message_2;
+        altered[usize::from(*place) % message_2.len()] ^= change;
+        assert!(initiator.finish(&altered, ciphers).is_err());
+    }
+    let (established, message_3) = initiator.finish(&message_2, ciphers).expect("the responder's own message");
+    assert!(established.peer == provider.public() && established.peer_id == own_id);
+    for [place, change] in changes.as_chunks().0.iter().filter(|[_, change]| *change != 0) {
+        let mut altered = message_3;
+        altered[usize::from(*place) % message_3.len()] ^= change;
+        assert!(responder.finish(&altered).is_err());
+    }
+    let established = responder.finish(&message_3).expect("the initiator's own message");
+    assert!(established.peer == getter.public() && established.cipher == Cipher::Aes256Gcm);
 }
 
 /// A control stream yields the same messages however it is cut, and each is read as it would be written.

@@ -213,3 +213,86 @@ impl Layout {
 fn pieces(bytes: u64) -> u64 {
     bytes.div_ceil(CHUNK as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::name::RelPath;
+
+    fn manifest(sizes: &[u64]) -> Manifest {
+        let entry = |(number, &size): (usize, &u64)| Entry {
+            path: RelPath::new(format!("{number:04}").as_bytes()).unwrap(),
+            mode: Mode::of(0o644),
+            kind: Kind::File { size, id: ObjectId([0; 32]) },
+        };
+        Manifest::new(sizes.iter().enumerate().map(entry).collect()).unwrap()
+    }
+
+    fn sizes() -> impl Strategy<Value = Vec<u64>> {
+        let chunk = CHUNK as u64;
+        let edge =
+            prop_oneof![Just(0), Just(1), Just(chunk - 1), Just(chunk), Just(chunk + 1), 0..5 * chunk, Just(1 << 36)];
+        prop::collection::vec(edge, 1..20)
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_cover_every_byte_once_and_in_order(sizes in sizes(), manifest_len in 1..3 * CHUNK as u64) {
+            let layout = Layout::new(&Root::Set { manifest_len }).with_manifest(&manifest(&sizes));
+            let (mut next_manifest, mut next_tree) = (0, 0);
+            let mut written = vec![0u64; sizes.len()];
+            // Large files are looked at only around their edges.
+            let all = layout.total_pieces();
+            prop_assume!(all < 1 << 21);
+            for number in (0..all).filter(|number| number % 97 == 0 || all < 4096 || all - number < 64) {
+                let len = layout.piece_len(Piece(number)).unwrap() as u64;
+                prop_assert!((1..=CHUNK as u64).contains(&len));
+                match layout.what(Piece(number)).unwrap() {
+                    Where::Manifest { offset } => {
+                        prop_assert_eq!(offset, next_manifest);
+                        next_manifest += len;
+                    }
+                    Where::Tree { offset } => {
+                        prop_assert!(next_tree == offset || all >= 4096);
+                        next_tree = offset + len;
+                    }
+                    Where::File { entry, offset, chunk } => {
+                        prop_assert_eq!(offset, chunk * CHUNK as u64);
+                        prop_assert_eq!(layout.entry_pieces(entry).start + chunk, number);
+                        prop_assert!(written[entry] == offset || all >= 4096);
+                        prop_assert!(entry + 1 == sizes.len() || written[entry + 1] == 0);
+                        written[entry] = offset + len;
+                    }
+                }
+            }
+            if all < 4096 {
+                prop_assert_eq!(next_manifest, manifest_len);
+                prop_assert_eq!(next_tree, manifest(&sizes).trees_len());
+                prop_assert_eq!(written, sizes);
+            }
+            prop_assert_eq!(layout.what(Piece(all)), None);
+            prop_assert_eq!(layout.piece_len(Piece(u64::MAX)), None);
+        }
+    }
+
+    #[test]
+    fn trees_lie_back_to_back_and_small_files_have_none() {
+        let chunk = CHUNK as u64;
+        let layout =
+            Layout::new(&Root::Set { manifest_len: 9 }).with_manifest(&manifest(&[chunk, 2 * chunk, 0, chunk + 1]));
+        assert_eq!([0, 1, 2, 3].map(|entry| layout.tree_range(entry)), [0..0, 0..64, 64..64, 64..128]);
+        assert_eq!([0, 1, 2, 3].map(|entry| layout.entry_pieces(entry)), [2..3, 3..5, 5..5, 5..7]);
+        assert_eq!((layout.manifest_pieces(), layout.tree_pieces(), layout.file_pieces()), (0..1, 1..2, 2..7));
+    }
+
+    #[test]
+    fn a_single_file_has_no_manifest_and_a_set_has_nothing_else_at_first() {
+        let root = Root::File { name: Name::new("a").unwrap(), size: 2 * CHUNK as u64, mode: Mode::of(0o600) };
+        let layout = Layout::new(&root);
+        assert_eq!((layout.manifest_pieces(), layout.tree_pieces(), layout.total_pieces()), (0..0, 0..1, 3));
+        assert_eq!(layout.piece_len(Piece(0)), Some(64));
+        assert_eq!(Layout::new(&Root::Set { manifest_len: CHUNK as u64 + 1 }).total_pieces(), 2);
+    }
+}

@@ -249,3 +249,46 @@ fn check(entries: &[Entry]) -> Result<(), ManifestFault> {
     }
     if total > MAX_TOTAL { Err(ManifestFault::TotalTooLarge) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(path: &str, size: u64) -> Entry {
+        let path = RelPath::new(path.as_bytes()).unwrap();
+        Entry { path, mode: Mode::of(0o644), kind: Kind::File { size, id: ObjectId([9; 32]) } }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_decoded_is_what_was_encoded(sizes in prop::collection::btree_map("[a-z]{5,9}", 0..1u64 << 36, 1..30)) {
+            let manifest = Manifest::new(sizes.iter().map(|(path, size)| file(path, *size)).collect()).unwrap();
+            prop_assert_eq!(manifest.total_bytes(), sizes.values().sum::<u64>());
+            prop_assert_eq!(Manifest::decode(&manifest.encode()).unwrap(), manifest);
+        }
+
+        #[test]
+        fn altered_bytes_are_refused_or_canonical(at in 0usize..120, to: u8) {
+            let manifest = Manifest::new(vec![file("some/name", 3), file("some", 0), file("x", 1)]);
+            prop_assert!(matches!(manifest, Err(Error::Manifest(ManifestFault::NoParent))));
+            let mut bytes = Manifest::new(vec![file("some", 0), file("some more", 7)]).unwrap().encode();
+            let at = at % bytes.len();
+            bytes[at] = to;
+            if let Ok(manifest) = Manifest::decode(&bytes) {
+                prop_assert_eq!(manifest.encode(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn limits_hold_to_the_entry_and_to_the_byte() {
+        let mut entries: Vec<Entry> = (0..MAX_ENTRIES).map(|number| file(&number.to_string(), 0)).collect();
+        assert_eq!(Manifest::decode(&Manifest::new(entries.clone()).unwrap().encode()).unwrap().files(), MAX_ENTRIES);
+        entries.push(file("more", 0));
+        assert!(matches!(Manifest::new(entries), Err(Error::Manifest(ManifestFault::TooManyEntries))));
+        let too_long = vec![VERSION; MAX_MANIFEST + 1];
+        assert!(matches!(Manifest::decode(&too_long), Err(Error::Manifest(ManifestFault::TooLong))));
+    }
+}

@@ -123,13 +123,17 @@ impl Store {
 
     /// Takes the manifest's bytes: verifies, decodes, checks that names are free and space suffices, and saves it.
     pub fn set_manifest(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.set_manifest_booted(bytes, journal::boot())
+    }
+
+    fn set_manifest_booted(&mut self, bytes: &[u8], boot: Option<[u8; 32]>) -> Result<(), Error> {
         if ObjectId::of(bytes) != self.id || bytes.len() as u64 != self.layout.manifest_len() {
             return Err(Error::ManifestMismatch);
         }
         if self.journal.is_some() {
             return Ok(());
         }
-        self.adopt(Manifest::decode(bytes)?, journal::boot())?;
+        self.adopt(Manifest::decode(bytes)?, boot)?;
         self.fresh = false;
         self.save("manifest", bytes)
     }
@@ -458,3 +462,6 @@ fn clear(staging: &Path) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

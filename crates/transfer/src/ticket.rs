@@ -140,3 +140,40 @@ impl FromStr for Ticket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_what_was_printed(id: [u8; 32], key: [u8; 32], set: bool, ips in prop::collection::vec(any::<IpAddr>(), 1..=16)) {
+            let usable = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_multicast();
+            let addrs: Vec<_> = ips.into_iter().filter(usable).map(|ip| SocketAddr::new(ip, 1)).collect();
+            prop_assume!(!addrs.is_empty());
+            let ticket = Ticket { id: ObjectId(id), set, key, addrs };
+            let text = ticket.to_string();
+            prop_assert!(text.len() <= 592);
+            prop_assert_eq!(text.parse::<Ticket>().unwrap(), ticket.clone());
+            prop_assert_eq!(text.to_uppercase().parse::<Ticket>().unwrap(), ticket);
+        }
+
+        #[test]
+        fn no_altered_letter_goes_unnoticed(at in 8usize..100, to in "[0-9a-zA-Z ]") {
+            let addrs = vec!["192.0.2.1:9".parse().unwrap()];
+            let text = Ticket { id: ObjectId([1; 32]), set: true, key: [2; 32], addrs }.to_string();
+            let mut altered = text.clone();
+            altered.replace_range(at..=at, &to);
+            prop_assert_eq!(altered.parse::<Ticket>().is_ok(), altered == text);
+        }
+    }
+
+    #[test]
+    fn text_of_any_length_is_refused_in_peace() {
+        for text in ["", " ", "sealane1", "🎟", &"q".repeat(100_000), &format!("sealane1{}", "q".repeat(2000))] {
+            assert!(matches!(text.parse::<Ticket>(), Err(Error::Ticket(_))));
+        }
+    }
+}

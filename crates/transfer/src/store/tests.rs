@@ -128,7 +128,7 @@ fn a_run_that_ended_anywhere_is_taken_up() {
         let mut written = 0;
         let all = missing(&open(dir.path(), &offer, boots[0]).unwrap());
         for (turn, &number) in all.iter().rev().enumerate() {
-            let mut store = open(dir.path(), &offer, boots[turn % 2]).unwrap();
+            let store = open(dir.path(), &offer, boots[turn % 2]).unwrap();
             assert_eq!(store.bytes_done(), written, "{turn} {boots:?}");
             assert_eq!(missing(&store), all[..all.len() - turn]);
             assert!(!store.needs_manifest() && matches!(store.finish(), Err(Error::TooEarly)));

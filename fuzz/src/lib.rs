@@ -6,7 +6,7 @@
 use bech32::{Bech32m, Hrp};
 use sealane_aead::{Cipher, Engine, Error, Opener, Sealer, TAG, Verdict};
 use sealane_lane::Lane;
-use sealane_transfer::fuzzing::{control_stream, datagram, handshake, payload};
+use sealane_transfer::fuzzing::{control_stream, datagram, handshake, payload, recovery};
 use sealane_transfer::layout::{Layout, Piece, Root};
 use sealane_transfer::manifest::Manifest;
 use sealane_transfer::name::RelPath;
@@ -27,6 +27,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("manifest", manifest),
     ("name", name),
     ("payload", payload),
+    ("recovery", recovery),
     ("replay", replay),
     ("root", root),
     ("ticket", ticket),

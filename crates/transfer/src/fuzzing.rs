@@ -1,9 +1,13 @@
 //! What must hold of the private parsers for any bytes; the targets of the crate `sealane-fuzz` call it.
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
 use sealane_aead::Cipher;
 
 use crate::handshake::{Ciphers, Identity, Initiator, Responder};
 use crate::message::{Message, MessageReader};
+use crate::recovery::{Recovery, Sent};
 use crate::wire::{Datagram, Frame, Malformed, NOISE_1, SessionId, Writer, frames};
 
 /// A datagram that is accepted is the datagram that would be sent.
@@ -74,6 +78,48 @@ pub fn handshake(bytes: &[u8]) {
     let established = responder.finish(&message_3).expect("the initiator's own message");
     assert!(established.peer == getter.public() && established.cipher == Cipher::Aes256Gcm);
 }
+
+/// Commands of three bytes: whatever the peer acknowledges and whenever, what a packet carried comes back at most once,
+/// and if the peer must acknowledge it, once.
+pub fn recovery(bytes: &[u8]) {
+    let mut now = Instant::now();
+    let mut recovery = Recovery::new(now);
+    let (mut next, mut carried) = (0_u64, BTreeMap::new());
+    for [command, a, b] in bytes.as_chunks().0.iter().chain(&[ACK_ALL]) {
+        let (mut acked, mut lost) = (Vec::new(), Vec::new());
+        match command % 6 {
+            0 if recovery.allowance(now) > 0 => {
+                let ack_eliciting = a % 4 > 0;
+                carried.insert(next, ack_eliciting);
+                recovery.on_sent(now, next, Sent { size: recovery.mtu(), ack_eliciting, contents: next });
+                next += 1;
+            }
+            1 if next > 0 => {
+                let end = (next - 1).saturating_sub((*a).into());
+                let start = if *b == u8::MAX { 0 } else { end.saturating_sub((b % 16).into()) };
+                let delay = Duration::from_millis((*b).into());
+                let (acked, lost) = (&mut |n| acked.push(n), &mut |n| lost.push(n));
+                assert!(recovery.on_ack(now, &[start..=end], delay, (b / 16).into(), acked, lost).is_ok());
+            }
+            2 => now += Duration::from_micros(u64::from(*a) << (b % 16)),
+            3 => _ = recovery.on_timeout(now, &mut |n| lost.push(n)),
+            4 => {
+                if let Some(size) = recovery.mtu_probe(now) {
+                    recovery.on_sent_mtu_probe(now, next, size);
+                    next += 1;
+                }
+            }
+            5 if a == b => recovery.on_path_change(now),
+            _ => {}
+        }
+        assert!(acked.iter().chain(&lost).all(|number| carried.remove(number).is_some()), "came back twice");
+        assert!(recovery.window() >= recovery.mtu());
+    }
+    assert!(recovery.in_flight() == 0 && carried.into_values().all(|ack_eliciting| !ack_eliciting));
+}
+
+/// The command that acknowledges every packet sent.
+const ACK_ALL: [u8; 3] = [1, 0, u8::MAX];
 
 /// A control stream yields the same messages however it is cut, and each is read as it would be written.
 pub fn control_stream(bytes: &[u8]) {

@@ -1,0 +1,72 @@
+//! The suites: each yields its cases one at a time, so that only one case's data is in memory.
+
+mod crypto;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::runner::Case;
+use crate::{Error, Plan};
+
+/// A group of cases that is asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Suite {
+    /// Sealing and opening in memory.
+    Crypto,
+}
+
+impl Suite {
+    /// All suites, in the order in which they run by default.
+    pub const ALL: [Self; 1] = [Self::Crypto];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crypto => "crypto",
+        }
+    }
+
+    pub(crate) fn cases(self, plan: &Plan) -> Cases {
+        match self {
+            Self::Crypto => crypto::cases(plan.depth),
+        }
+    }
+}
+
+/// The cases of a suite, each made when its turn comes.
+pub(crate) type Cases = Box<dyn ExactSizeIterator<Item = Result<Case, Error>>>;
+
+impl fmt::Display for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Suite {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|suite| suite.name() == name).ok_or(Error::UnknownSuite)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_suite_is_found_by_its_name() {
+        for suite in Suite::ALL {
+            assert_eq!(suite.to_string().parse::<Suite>().unwrap(), suite);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = "crypt".parse::<Suite>().unwrap_err().to_string();
+        assert!(Suite::ALL.iter().all(|suite| error.contains(suite.name())), "{error}");
+    }
+}

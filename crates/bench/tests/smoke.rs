@@ -1,0 +1,15 @@
+//! Every suite runs, and every subject gives the right answer, or says why it is not there.
+
+use sealane_bench::{Depth, Outcome, Plan, Suite, run};
+
+#[test]
+fn crypto_measures_sealane_and_every_peer_of_this_build() {
+    let plan = Plan { suites: vec![Suite::Crypto], depth: Depth::Smoke, program: "sealane".into() };
+    let mut cases = 0;
+    let records = run(&plan, &mut |_| cases += 1).unwrap();
+    assert_eq!(cases, 16);
+    assert_eq!(records.len(), cases * 4);
+    let absent = records.iter().filter(|record| matches!(record.outcome, Outcome::Absent { .. })).count();
+    assert_eq!(absent, if cfg!(feature = "peers") { 8 } else { 3 * cases });
+    assert!(records.iter().filter_map(|record| record.outcome.median()).all(|median| median > 0.0));
+}

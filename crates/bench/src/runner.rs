@@ -15,9 +15,8 @@ pub(crate) struct Case {
     pub(crate) params: BTreeMap<&'static str, Value>,
     /// What each sample says, in this order.
     pub(crate) measures: Vec<Measure>,
+    /// Sealane first.
     pub(crate) subjects: Vec<Subject>,
-    /// Peers that belong here and are not, with the reason.
-    pub(crate) absent: Vec<(&'static str, &'static str)>,
     /// How long a sample is to last, where the work can be cut to size.
     pub(crate) sample: Duration,
     /// Samples of each subject.
@@ -68,11 +67,32 @@ impl Better {
     }
 }
 
-/// Someone who does the work.
+/// Someone who does the work, or a peer that belongs to the case and is not here, with the reason.
 pub(crate) struct Subject {
     pub(crate) name: String,
-    /// Works for about the given time and checks what it made.
-    pub(crate) sample: Box<dyn FnMut(Duration) -> Result<Sample, Error>>,
+    work: Result<Box<Work>, &'static str>,
+}
+
+/// Works for about the given time and checks what it made.
+type Work = dyn FnMut(Duration) -> Result<Sample, Error>;
+
+impl Subject {
+    pub(crate) fn new(name: impl Into<String>, work: impl FnMut(Duration) -> Result<Sample, Error> + 'static) -> Self {
+        Self { name: name.into(), work: Ok(Box::new(work)) }
+    }
+
+    pub(crate) fn absent(name: &'static str, reason: &'static str) -> Self {
+        Self { name: name.to_owned(), work: Err(reason) }
+    }
+
+    /// One sample; `None` from an absent one.
+    pub(crate) fn work(&mut self, time: Duration) -> Option<Result<Sample, Error>> {
+        self.work.as_mut().ok().map(|work| work(time))
+    }
+
+    fn is_ours(&self) -> bool {
+        is_ours(&self.name)
+    }
 }
 
 pub(crate) struct Sample {
@@ -89,7 +109,7 @@ pub(crate) fn measure(suite: Suite, mut case: Case, depth: Depth, origin: &Origi
     let mut expected = None;
     for run in 0..warm_up + case.runs {
         for (index, subject) in case.subjects.iter_mut().enumerate() {
-            let sample = (subject.sample)(case.sample)?;
+            let Some(sample) = subject.work(case.sample).transpose()? else { continue };
             if *expected.get_or_insert(sample.answer) != sample.answer {
                 let (subject, other) = (subject.name.clone(), case.subjects[0].name.clone());
                 return Err(Error::Disagree { suite, case: case.title(), subject, other });
@@ -104,38 +124,39 @@ pub(crate) fn measure(suite: Suite, mut case: Case, depth: Depth, origin: &Origi
 
 /// The records of all subjects for one measure; `values` by subject, run and measure.
 fn records(suite: Suite, case: &Case, measure: usize, values: &[Vec<Vec<f64>>], origin: &Origin) -> Vec<Record> {
-    let spread = |runs: &Vec<Vec<f64>>| spread(runs.iter().map(|sample| sample[measure]).collect());
-    let mut outcomes: Vec<(&str, Outcome)> =
-        case.subjects.iter().zip(values).map(|(subject, runs)| (subject.name.as_str(), spread(runs))).collect();
-    outcomes.extend(case.absent.iter().map(|&(name, absent)| (name, Outcome::Absent { absent })));
+    let outcome = |(subject, runs): (&Subject, &Vec<Vec<f64>>)| match subject.work {
+        Ok(_) => spread(runs.iter().map(|sample| sample[measure]).collect()),
+        Err(absent) => Outcome::Absent { absent },
+    };
+    let outcomes: Vec<Outcome> = case.subjects.iter().zip(values).map(outcome).collect();
 
     let Measure { metric, unit, param, better, answers, published } = case.measures[measure];
-    let peers = outcomes.iter().filter(|(name, _)| !is_ours(name));
-    let best = peers.filter_map(|(name, outcome)| Some((*name, outcome.median()?)));
+    let peers = case.subjects.iter().zip(&outcomes).filter(|(subject, _)| !subject.is_ours());
+    let best = peers.filter_map(|(peer, outcome)| Some((&peer.name, outcome.median()?)));
     let best = best.reduce(|best, peer| if better.ratio(peer.1, best.1) > 1.0 { peer } else { best });
     let mut params = case.params.clone();
     params.extend(param.map(|(name, value)| (name, value.into())));
 
-    let record = |(name, outcome): &(&str, Outcome)| {
-        let best = best.filter(|_| is_ours(name));
+    let record = |(subject, outcome): (&Subject, Outcome)| {
+        let best = best.filter(|_| subject.is_ours());
         Record {
             suite,
             case: case.case,
             params: params.clone(),
-            subject: (*name).to_owned(),
+            subject: subject.name.clone(),
             metric,
             unit,
-            answers: if is_ours(name) { answers } else { &[] },
-            published: published.filter(|_| is_ours(name)),
+            answers: if subject.is_ours() { answers } else { &[] },
+            published: published.filter(|_| subject.is_ours()),
             ratio_to_best_peer: best.and_then(|(_, theirs)| Some(better.ratio(outcome.median()?, theirs))),
-            best_peer: best.map(|(peer, _)| peer.to_owned()),
-            outcome: outcome.clone(),
+            best_peer: best.map(|(peer, _)| peer.clone()),
+            outcome,
             machine: origin.machine.clone(),
             commit: origin.commit.clone(),
             command: origin.command.clone(),
         }
     };
-    outcomes.iter().map(record).collect()
+    case.subjects.iter().zip(outcomes).map(record).collect()
 }
 
 pub(crate) fn is_ours(subject: &str) -> bool {
@@ -182,14 +203,15 @@ mod tests {
     fn subject(log: &Log, name: &'static str, values: &'static [f64], answer: &'static str) -> Subject {
         let log = log.clone();
         let mut next = values.iter().cycle();
-        let sample = move |_| {
+        let work = move |_| {
             log.borrow_mut().push(name);
             Ok(Sample { values: vec![*next.next().unwrap()], answer: blake3::hash(answer.as_bytes()) })
         };
-        Subject { name: name.to_owned(), sample: Box::new(sample) }
+        Subject::new(name, work)
     }
 
-    fn case(better: Better, runs: usize, subjects: Vec<Subject>) -> Case {
+    fn case(better: Better, runs: usize, mut subjects: Vec<Subject>) -> Case {
+        subjects.push(Subject::absent("gone", "not on PATH"));
         let published = Published::one(4.0);
         let measure = Measure { metric: "goodput", unit: "B/s", param: None, better, answers: &["A1"], published };
         Case {
@@ -197,7 +219,6 @@ mod tests {
             params: BTreeMap::from([("bytes", 5.into()), ("cipher", "c".into())]),
             measures: vec![measure],
             subjects,
-            absent: vec![("gone", "not on PATH")],
             sample: Duration::ZERO,
             runs,
         }

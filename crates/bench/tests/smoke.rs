@@ -13,3 +13,14 @@ fn crypto_measures_sealane_and_every_peer_of_this_build() {
     assert_eq!(absent, if cfg!(feature = "peers") { 8 } else { 3 * cases });
     assert!(records.iter().filter_map(|record| record.outcome.median()).all(|median| median > 0.0));
 }
+
+#[test]
+fn latency_measures_five_quantiles_of_each_cipher() {
+    let plan = Plan { suites: vec![Suite::Latency], depth: Depth::Smoke, program: "sealane".into() };
+    let records = run(&plan, &mut |_| {}).unwrap();
+    let ours = records.iter().filter(|record| record.subject == "sealane/udp");
+    let medians: Vec<f64> = ours.filter_map(|record| record.outcome.median()).collect();
+    assert_eq!(medians.len(), 10);
+    assert!(medians[1..5].is_sorted() && medians[1] > 0.0, "{medians:?}");
+    assert_eq!(records.len(), 20);
+}

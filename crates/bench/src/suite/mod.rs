@@ -1,6 +1,7 @@
 //! The suites: each yields its cases one at a time, so that only one case's data is in memory.
 
 mod crypto;
+mod latency;
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,6 +9,8 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::runner::Case;
+#[cfg(not(feature = "peers"))]
+use crate::runner::Subject;
 use crate::{Error, Plan};
 
 /// A group of cases that is asked for by name.
@@ -16,28 +19,38 @@ use crate::{Error, Plan};
 pub enum Suite {
     /// Sealing and opening in memory.
     Crypto,
+    /// One packet from seal to open.
+    Latency,
 }
 
 impl Suite {
     /// All suites, in the order in which they run by default.
-    pub const ALL: [Self; 1] = [Self::Crypto];
+    pub const ALL: [Self; 2] = [Self::Crypto, Self::Latency];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crypto => "crypto",
+            Self::Latency => "latency",
         }
     }
 
     pub(crate) fn cases(self, plan: &Plan) -> Cases {
         match self {
             Self::Crypto => crypto::cases(plan.depth),
+            Self::Latency => latency::cases(plan.depth),
         }
     }
 }
 
 /// The cases of a suite, each made when its turn comes.
 pub(crate) type Cases = Box<dyn ExactSizeIterator<Item = Result<Case, Error>>>;
+
+/// A peer that this build lacks.
+#[cfg(not(feature = "peers"))]
+fn left_out(peer: &'static str) -> Subject {
+    Subject::absent(peer, "left out of this build (feature `peers`)")
+}
 
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

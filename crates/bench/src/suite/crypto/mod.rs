@@ -73,12 +73,6 @@ fn specs(depth: Depth) -> Vec<Spec> {
 
 fn case(spec: Spec, depth: Depth) -> Result<Case, Error> {
     let input = Arc::new(Input::new(spec)?);
-    let mut subjects = vec![sealane(&input)?];
-    let mut absent = Vec::new();
-    #[cfg(feature = "peers")]
-    peers::add(&input, &mut subjects, &mut absent);
-    #[cfg(not(feature = "peers"))]
-    absent.extend(["ring", "aws-lc-rs", "rustcrypto"].map(|peer| (peer, "left out of this build (feature `peers`)")));
     let (sample, runs) = match depth {
         Depth::Smoke => (Duration::ZERO, 1),
         Depth::Quick => (Duration::from_millis(12), 11),
@@ -91,7 +85,15 @@ fn case(spec: Spec, depth: Depth) -> Result<Case, Error> {
         ("keys", if spec.keys == Keys::One { "one" } else { "each" }.into()),
     ]);
     let case = if spec.open { "open" } else { "seal" };
-    Ok(Case { case, params, measures: vec![measure(spec)], subjects, absent, sample, runs })
+    Ok(Case { case, params, measures: vec![measure(spec)], subjects: subjects(&input)?, sample, runs })
+}
+
+fn subjects(input: &Arc<Input>) -> Result<Vec<Subject>, Error> {
+    #[cfg(feature = "peers")]
+    let peers = peers::all(input);
+    #[cfg(not(feature = "peers"))]
+    let peers = ["ring", "aws-lc-rs", "rustcrypto"].map(super::left_out);
+    Ok([sealane(input)?].into_iter().chain(peers).collect())
 }
 
 fn measure(spec: Spec) -> Measure {
@@ -159,7 +161,7 @@ fn subject(
 ) -> Subject {
     let input = input.clone();
     let mut packets = input.start.clone();
-    let sample = move |time| {
+    let work = move |time| {
         let restore = |packets: &mut Vec<u8>| packets.copy_from_slice(&input.start);
         let mean = mean_time(time, &mut packets, restore, |packets| work(&input, packets))?;
         let checked = if input.spec.open { input.spec.bytes } else { input.stride() };
@@ -170,7 +172,7 @@ fn subject(
         let bytes = input.secrets.len() * input.spec.bytes;
         Ok(Sample { values: vec![bytes as f64 / mean.as_secs_f64()], answer: answer.finalize() })
     };
-    Subject { name, sample: Box::new(sample) }
+    Subject::new(name, work)
 }
 
 fn sealane(input: &Arc<Input>) -> Result<Subject, Error> {
@@ -233,13 +235,9 @@ mod tests {
         for cipher in Cipher::ALL {
             let mut input = Input::new(Spec { cipher, ..SPEC }).unwrap();
             input.start[116 * 63] ^= 1;
-            let input = Arc::new(input);
-            #[cfg_attr(not(feature = "peers"), expect(unused_mut, reason = "peers are added"))]
-            let mut subjects = vec![sealane(&input).unwrap()];
-            #[cfg(feature = "peers")]
-            peers::add(&input, &mut subjects, &mut Vec::new());
-            for mut subject in subjects {
-                assert!(matches!((subject.sample)(Duration::ZERO), Err(Error::Rejected { .. })), "{}", subject.name);
+            for mut subject in subjects(&Arc::new(input)).unwrap() {
+                let outcome = subject.work(Duration::ZERO);
+                assert!(matches!(outcome, None | Some(Err(Error::Rejected { .. }))), "{}", subject.name);
             }
         }
     }

@@ -9,24 +9,15 @@ use super::{AAD, Input, Keys};
 use crate::Error;
 use crate::runner::Subject;
 
-/// Adds who knows the cipher to `subjects` and the others, with the reason, to `absent`.
-pub(super) fn add(input: &Arc<Input>, subjects: &mut Vec<Subject>, absent: &mut Vec<(&'static str, &'static str)>) {
+/// All of them; those that lack the cipher as absent.
+pub(super) fn all(input: &Arc<Input>) -> [Subject; 3] {
     let rustcrypto = match input.spec.cipher {
-        Cipher::Aes128Gcm => subject::<RustCrypto<aes_gcm::Aes128Gcm>>(input),
-        Cipher::Aes256Gcm => subject::<RustCrypto<aes_gcm::Aes256Gcm>>(input),
-        Cipher::ChaCha20Poly1305 => subject::<RustCrypto<chacha20poly1305::ChaCha20Poly1305>>(input),
-        Cipher::XChaCha20Poly1305 => subject::<RustCrypto<chacha20poly1305::XChaCha20Poly1305>>(input),
+        Cipher::Aes128Gcm => subject::<RustCrypto<aes_gcm::Aes128Gcm>>,
+        Cipher::Aes256Gcm => subject::<RustCrypto<aes_gcm::Aes256Gcm>>,
+        Cipher::ChaCha20Poly1305 => subject::<RustCrypto<chacha20poly1305::ChaCha20Poly1305>>,
+        Cipher::XChaCha20Poly1305 => subject::<RustCrypto<chacha20poly1305::XChaCha20Poly1305>>,
     };
-    for (name, subject) in [
-        (Ring::NAME, subject::<Ring>(input)),
-        (AwsLc::NAME, subject::<AwsLc>(input)),
-        (RustCrypto::<aes_gcm::Aes128Gcm>::NAME, rustcrypto),
-    ] {
-        match subject {
-            Some(subject) => subjects.push(subject),
-            None => absent.push((name, "does not offer this cipher")),
-        }
-    }
+    [subject::<Ring>(input), subject::<AwsLc>(input), rustcrypto(input)]
 }
 
 /// A library and a key set up in it.
@@ -41,8 +32,10 @@ trait Library: Sized + 'static {
     fn open(&self, nonce: &[u8], packet: &mut [u8]) -> Option<()>;
 }
 
-fn subject<L: Library>(input: &Arc<Input>) -> Option<Subject> {
-    let one = L::key(input.spec.cipher, input.key(0))?;
+fn subject<L: Library>(input: &Arc<Input>) -> Subject {
+    let Some(one) = L::key(input.spec.cipher, input.key(0)) else {
+        return Subject::absent(L::NAME, "does not offer this cipher");
+    };
     let work = move |input: &Input, packets: &mut [u8]| {
         for (index, packet) in packets.chunks_exact_mut(input.stride()).enumerate() {
             let fresh = match input.spec.keys {
@@ -59,7 +52,7 @@ fn subject<L: Library>(input: &Arc<Input>) -> Option<Subject> {
         }
         Ok(())
     };
-    Some(super::subject(L::NAME.to_owned(), input, work))
+    super::subject(L::NAME.to_owned(), input, work)
 }
 
 /// ring and aws-lc-rs have the same interface.

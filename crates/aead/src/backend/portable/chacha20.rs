@@ -2,12 +2,10 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Blocks computed together, one a column of the state: a row then fills one SSE2 or NEON register.
+/// Blocks computed together, one a column of the state, so that a row fills one SSE2 or NEON register.
 const LANES: usize = 4;
 const BLOCK: usize = 64;
 const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
-
-type Row = [u32; LANES];
 
 /// A key as the words of the state.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -60,11 +58,7 @@ fn xor(text: &mut [u8], stream: &[u8]) {
 
 /// The key that HChaCha20 makes of a key and a nonce's first 16 bytes (draft-irtf-cfrg-xchacha-03, section 2.2).
 pub(crate) fn hchacha20(key: &Key, nonce: &[u8; 16]) -> Key {
-    let mut state = [[0; LANES]; 16];
-    let nonce: [u32; 4] = words(nonce);
-    for (row, word) in state.iter_mut().zip(CONSTANTS.iter().chain(&key.0).chain(&nonce)) {
-        row[0] = *word;
-    }
+    let mut state = start::<1>(key, &words(nonce));
     rounds(&mut state);
     let subkey = Key(std::array::from_fn(|i| state[if i < 4 { i } else { i + 8 }][0]));
     state.zeroize();
@@ -73,60 +67,61 @@ pub(crate) fn hchacha20(key: &Key, nonce: &[u8; 16]) -> Key {
 
 /// Blocks `counter` to `counter + LANES - 1`.
 fn keystream(key: &Key, counter: u32, nonce: &[u8; 12]) -> [u8; LANES * BLOCK] {
-    let mut start = [[0; LANES]; 16];
-    let nonce: [u32; 3] = words(nonce);
-    for (row, word) in start.iter_mut().zip(CONSTANTS.iter().chain(&key.0).chain(&[counter]).chain(&nonce)) {
-        *row = [*word; LANES];
-    }
-    for (lane, word) in start[12].iter_mut().enumerate() {
+    let [n0, n1, n2] = words(nonce);
+    let mut first = start::<LANES>(key, &[counter, n0, n1, n2]);
+    for (lane, word) in first[12].iter_mut().enumerate() {
         *word = word.wrapping_add(lane as u32);
     }
-    let mut state = start;
+    let mut state = first;
     rounds(&mut state);
     let mut bytes = [0; LANES * BLOCK];
-    for (i, (row, first)) in state.iter().zip(&start).enumerate() {
-        let sum = add(*row, *first);
-        for (lane, word) in sum.iter().enumerate() {
+    for (i, (row, first)) in state.iter().zip(&first).enumerate() {
+        for lane in 0..LANES {
+            let word = row[lane].wrapping_add(first[lane]);
             bytes[lane * BLOCK + i * 4..][..4].copy_from_slice(&word.to_le_bytes());
         }
     }
     bytes
 }
 
+/// The same state in every column.
+fn start<const N: usize>(key: &Key, last: &[u32; 4]) -> [[u32; N]; 16] {
+    let mut words = CONSTANTS.iter().chain(&key.0).chain(last);
+    std::array::from_fn(|_| [*words.next().expect("16 words"); N])
+}
+
+/// Twenty rounds on every column.
 #[inline(always)]
-fn rounds(state: &mut [Row; 16]) {
+#[expect(clippy::needless_range_loop, reason = "compilers turn this loop over columns into vector instructions")]
+fn rounds<const N: usize>(state: &mut [[u32; N]; 16]) {
     for _ in 0..10 {
-        quarter(state, 0, 4, 8, 12);
-        quarter(state, 1, 5, 9, 13);
-        quarter(state, 2, 6, 10, 14);
-        quarter(state, 3, 7, 11, 15);
-        quarter(state, 0, 5, 10, 15);
-        quarter(state, 1, 6, 11, 12);
-        quarter(state, 2, 7, 8, 13);
-        quarter(state, 3, 4, 9, 14);
+        for lane in 0..N {
+            let mut column: [u32; 16] = std::array::from_fn(|i| state[i][lane]);
+            quarter(&mut column, 0, 4, 8, 12);
+            quarter(&mut column, 1, 5, 9, 13);
+            quarter(&mut column, 2, 6, 10, 14);
+            quarter(&mut column, 3, 7, 11, 15);
+            quarter(&mut column, 0, 5, 10, 15);
+            quarter(&mut column, 1, 6, 11, 12);
+            quarter(&mut column, 2, 7, 8, 13);
+            quarter(&mut column, 3, 4, 9, 14);
+            for i in 0..16 {
+                state[i][lane] = column[i];
+            }
+        }
     }
 }
 
 #[inline(always)]
-fn quarter(state: &mut [Row; 16], a: usize, b: usize, c: usize, d: usize) {
-    state[a] = add(state[a], state[b]);
-    state[d] = xor_rotate::<16>(state[d], state[a]);
-    state[c] = add(state[c], state[d]);
-    state[b] = xor_rotate::<12>(state[b], state[c]);
-    state[a] = add(state[a], state[b]);
-    state[d] = xor_rotate::<8>(state[d], state[a]);
-    state[c] = add(state[c], state[d]);
-    state[b] = xor_rotate::<7>(state[b], state[c]);
-}
-
-#[inline(always)]
-fn add(a: Row, b: Row) -> Row {
-    std::array::from_fn(|i| a[i].wrapping_add(b[i]))
-}
-
-#[inline(always)]
-fn xor_rotate<const BITS: u32>(a: Row, b: Row) -> Row {
-    std::array::from_fn(|i| (a[i] ^ b[i]).rotate_left(BITS))
+fn quarter(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
+    x[a] = x[a].wrapping_add(x[b]);
+    x[d] = (x[d] ^ x[a]).rotate_left(16);
+    x[c] = x[c].wrapping_add(x[d]);
+    x[b] = (x[b] ^ x[c]).rotate_left(12);
+    x[a] = x[a].wrapping_add(x[b]);
+    x[d] = (x[d] ^ x[a]).rotate_left(8);
+    x[c] = x[c].wrapping_add(x[d]);
+    x[b] = (x[b] ^ x[c]).rotate_left(7);
 }
 
 /// Little-endian words; `bytes` is as long as they are.

@@ -1,4 +1,4 @@
-use crate::{Error, Key, Nonce, TAG};
+use crate::{Cipher, Error, Key, Nonce, TAG};
 
 /// One packet to be sealed or opened in place.
 pub struct Job<'a> {
@@ -34,10 +34,7 @@ impl<'a> Job<'a> {
         if got != cipher.nonce_len() {
             return Err(Error::NonceLength { cipher, got });
         }
-        let text = buf.len().checked_sub(TAG).ok_or(Error::NoRoomForTag(buf.len()))?;
-        if text as u64 > cipher.max_plaintext() {
-            return Err(Error::TooLong(text));
-        }
+        check_length(cipher, buf.len())?;
         Ok(Self { key, nonce, aad, buf, verdict: Verdict::Pending })
     }
 
@@ -47,10 +44,24 @@ impl<'a> Job<'a> {
     }
 }
 
+fn check_length(cipher: Cipher, buf: usize) -> Result<(), Error> {
+    let text = buf.checked_sub(TAG).ok_or(Error::NoRoomForTag(buf))?;
+    if text as u64 > cipher.max_plaintext() { Err(Error::TooLong(text)) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Cipher;
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn the_longest_plaintext_is_the_ciphers() {
+        for cipher in Cipher::ALL {
+            let longest = cipher.max_plaintext() as usize;
+            assert_eq!(check_length(cipher, longest + TAG), Ok(()));
+            assert_eq!(check_length(cipher, longest + 1 + TAG), Err(Error::TooLong(longest + 1)));
+        }
+    }
 
     #[test]
     fn a_job_fits_its_cipher_or_is_refused() {

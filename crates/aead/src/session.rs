@@ -162,3 +162,107 @@ impl Drop for Direction {
         self.iv.zeroize();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, TAG, Verdict};
+    use proptest::prelude::*;
+
+    fn pair(cipher: Cipher) -> (Sealer, Opener) {
+        let (secret, iv) = (vec![0x42; cipher.key_len()], vec![0x17; cipher.nonce_len()]);
+        (Sealer::new(cipher, &secret, &iv).unwrap(), Opener::new(cipher, &secret, &iv).unwrap())
+    }
+
+    fn seal(sealer: &Sealer, text: &[u8]) -> (u64, Vec<u8>) {
+        let number = sealer.mint().unwrap();
+        let (n, mut buf) = (number.get(), [text, &[0; TAG]].concat());
+        Engine::portable().seal(&mut [sealer.job(number, &n.to_be_bytes(), &mut buf).unwrap()]);
+        (n, buf)
+    }
+
+    fn open(opener: &Opener, n: u64, buf: &mut [u8]) -> Result<Verdict, Error> {
+        let aad = n.to_be_bytes();
+        let mut jobs = [opener.job(n, &aad, buf)?];
+        Engine::portable().open(&mut jobs);
+        Ok(jobs[0].verdict())
+    }
+
+    #[test]
+    fn the_last_number_is_an_error_for_ever() {
+        let (sealer, _) = pair(Cipher::Aes128Gcm);
+        sealer.next.store(u64::MAX - 2, Ordering::Relaxed);
+        assert_eq!(sealer.mint().unwrap().get(), u64::MAX - 2);
+        assert_eq!(sealer.mint().unwrap().get(), u64::MAX - 1);
+        for _ in 0..3 {
+            assert_eq!(sealer.mint().err(), Some(Error::Exhausted));
+        }
+    }
+
+    #[test]
+    fn another_sealers_number_is_refused() {
+        let ((one, _), (other, _)) = (pair(Cipher::Aes128Gcm), pair(Cipher::Aes128Gcm));
+        assert_eq!(one.job(other.mint().unwrap(), &[], &mut [0; 16]).err(), Some(Error::ForeignNumber));
+    }
+
+    #[test]
+    fn the_nonce_is_the_iv_with_the_number_at_its_end() {
+        for cipher in Cipher::ALL {
+            let (sealer, _) = pair(cipher);
+            sealer.next.store(0x0102_0304_0506_0708, Ordering::Relaxed);
+            let (n, sealed) = seal(&sealer, b"text");
+            let mut nonce = vec![0x17; cipher.nonce_len()];
+            let at = nonce.len() - 8;
+            nonce[at..].iter_mut().zip(1..).for_each(|(byte, n)| *byte ^= n);
+            let nonce = <[u8; 12]>::try_from(&nonce[..])
+                .map_or_else(|_| nonce[..].try_into().map(crate::Nonce::Long), |n| Ok(n.into()));
+            let key = Key::new(cipher, &vec![0x42; cipher.key_len()]).unwrap();
+            let (aad, mut plain) = (n.to_be_bytes(), [&b"text"[..], &[0; TAG]].concat());
+            Engine::portable().seal(&mut [Job::new(&key, nonce.unwrap(), &aad, &mut plain).unwrap()]);
+            assert_eq!(sealed, plain, "{cipher}");
+        }
+    }
+
+    #[test]
+    fn secrets_and_vectors_of_other_lengths_are_refused() {
+        for cipher in Cipher::ALL {
+            for got in (0..40).filter(|got| *got != cipher.nonce_len()) {
+                let made = Opener::new(cipher, &vec![0; cipher.key_len()], &vec![0; got]);
+                assert_eq!(made.err(), Some(Error::NonceLength { cipher, got }));
+            }
+            let made = Sealer::new(cipher, &[0; 31], &vec![0; cipher.nonce_len()]);
+            assert_eq!(made.err(), Some(Error::KeyLength { cipher, got: 31 }));
+        }
+    }
+
+    proptest! {
+        /// Packets arrive in any order, some twice, some altered, some under another's number.
+        #[test]
+        fn each_packet_is_accepted_once_and_no_other(
+            arrivals in prop::collection::vec((0usize..60, 0u8..8), 1..300),
+            cipher in prop::sample::select(&Cipher::ALL[..]),
+        ) {
+            let (sealer, mut opener) = pair(cipher);
+            let packets: Vec<_> = (0..60u8).map(|i| seal(&sealer, &[i; 30])).collect();
+            let mut accepted = std::collections::HashSet::new();
+            for (i, fault) in arrivals {
+                let (n, mut buf) = packets[i].clone();
+                let claimed = if fault == 0 { n + 1 } else { n };
+                buf[i % 46] ^= u8::from(fault == 1);
+                let verdict = open(&opener, claimed, &mut buf);
+                if accepted.contains(&claimed) {
+                    prop_assert_eq!(verdict, Err(Error::Replayed(claimed)));
+                } else if fault < 2 {
+                    prop_assert_eq!(verdict, Ok(Verdict::Forged));
+                    prop_assert_eq!(buf, [0; 46]);
+                } else {
+                    prop_assert_eq!(verdict, Ok(Verdict::Authentic));
+                    prop_assert_eq!(&buf[..30], &[i as u8; 30]);
+                    prop_assert_eq!(opener.accept(n), Ok(()));
+                    prop_assert_eq!(opener.accept(n), Err(Error::Replayed(n)));
+                    accepted.insert(n);
+                }
+            }
+        }
+    }
+}

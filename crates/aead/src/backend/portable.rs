@@ -1,5 +1,5 @@
-//! Plain Rust, the specification of the other backends: ChaCha20 and Poly1305 are ours, AES and GHASH RustCrypto's, which
-//! find AES-NI and PCLMULQDQ (or the Armv8 instructions) at run time. One packet at a time.
+//! Plain Rust, the specification of the other backends, one packet at a time. ChaCha20 and Poly1305 are ours; AES and
+//! GHASH are RustCrypto's, which use the processor's instructions where it has them and are constant time without.
 
 pub(crate) mod aes_gcm;
 pub(crate) mod chacha20;

@@ -129,3 +129,58 @@ fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
     let (chunks, _) = bytes.as_chunks::<4>();
     std::array::from_fn(|i| u32::from_le_bytes(chunks[i]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counting_key() -> Key {
+        Key::new(&std::array::from_fn::<u8, 32, _>(|i| i as u8)).unwrap()
+    }
+
+    /// RFC 8439, section 2.3.2.
+    #[test]
+    fn the_block_of_the_specification() {
+        let stream = keystream(&counting_key(), 1, &[0, 0, 0, 9, 0, 0, 0, 0x4a, 0, 0, 0, 0]);
+        let expected = [
+            0xe4e7_f110,
+            0x1559_3bd1,
+            0x1fdd_0f50,
+            0xc471_20a3,
+            0xc7f4_d1c7,
+            0x0368_c033,
+            0x9aaa_2204,
+            0x4e6c_d4c3,
+            0x4664_82d2,
+            0x09aa_9f07,
+            0x05d7_c214,
+            0xa202_8bd9,
+            0xd19c_12b5,
+            0xb94e_16de,
+            0xe883_d0cb,
+            0x4e3c_50a2,
+        ];
+        assert_eq!(words::<16>(&stream), expected);
+    }
+
+    /// draft-irtf-cfrg-xchacha-03, section 2.2.1.
+    #[test]
+    fn the_subkey_of_the_specification() {
+        let nonce = [0, 0, 0, 9, 0, 0, 0, 0x4a, 0, 0, 0, 0, 0x31, 0x41, 0x59, 0x27];
+        let expected =
+            [0x423b_4182, 0xfe7b_b227, 0x5042_0ed3, 0x737d_878a, 0xd5e4_f9a0, 0x53a8_748a, 0x13c4_2ec1, 0xdcec_d326];
+        assert_eq!(hchacha20(&counting_key(), &nonce).0, expected);
+    }
+
+    #[test]
+    fn every_lane_is_the_block_of_its_counter() {
+        let (key, nonce) = (counting_key(), [7; 12]);
+        for counter in [0, 1, u32::MAX - 2] {
+            let stream = keystream(&key, counter, &nonce);
+            for lane in 1..LANES {
+                let alone = keystream(&key, counter.wrapping_add(lane as u32), &nonce);
+                assert_eq!(stream[lane * BLOCK..][..BLOCK], alone[..BLOCK], "lane {lane} from {counter}");
+            }
+        }
+    }
+}

@@ -109,3 +109,60 @@ fn carry(mut h: Limbs) -> Limbs {
     let low = (h[0] & MASK44) + (h[2] >> 42) * 5;
     [low & MASK44, (h[1] & MASK44) + (low >> 44), h[2] & MASK42]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag(r: &[u8], s: u8, message: &[&[u8]]) -> [u8; 16] {
+        let mut key = [0; 32];
+        key[..r.len()].copy_from_slice(r);
+        key[16..].fill(s);
+        let mut poly = Poly1305::new(&key);
+        poly.update_padded(&message.concat());
+        poly.finish()
+    }
+
+    fn small(first: u8) -> [u8; 16] {
+        let mut block = [0; 16];
+        block[0] = first;
+        block
+    }
+
+    /// RFC 8439, A.3, cases 1 and 5 to 11: the sums that carry into, or end at, 2^130 - 5 and 2^128.
+    #[test]
+    fn sums_at_the_edges_of_the_field() {
+        let full = &[0xff; 16];
+        let with_first = |first: u8, others: u8| {
+            let mut block = [others; 16];
+            block[0] = first;
+            block
+        };
+        assert_eq!(tag(&[], 0, &[&[0; 64]]), [0; 16]);
+        assert_eq!(tag(&[2], 0, &[full]), small(3));
+        assert_eq!(tag(&[2], 0xff, &[&small(2)]), small(3));
+        assert_eq!(tag(&[1], 0, &[full, &with_first(0xf0, 0xff), &small(0x11)]), small(5));
+        assert_eq!(tag(&[1], 0, &[full, &with_first(0xfb, 0xfe), &[1; 16]]), [0; 16]);
+        assert_eq!(tag(&[2], 0, &[&with_first(0xfd, 0xff)]), with_first(0xfa, 0xff));
+        let r = [1, 0, 0, 0, 0, 0, 0, 0, 4];
+        let first = [0xe3, 0x35, 0x94, 0xd7, 0x50, 0x5e, 0x43, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0];
+        let second = [0x33, 0x94, 0xd7, 0x50, 0x5e, 0x43, 0x79, 0xcd, 1, 0, 0, 0, 0, 0, 0, 0];
+        let mut expected = small(0x14);
+        expected[8] = 0x55;
+        assert_eq!(tag(&r, 0, &[&first, &second, &[0; 16], &small(1)]), expected);
+        assert_eq!(tag(&r, 0, &[&first, &second, &[0; 16]]), small(0x13));
+    }
+
+    #[test]
+    fn one_call_or_one_a_block_is_the_same() {
+        let mut key = [0xff; 32];
+        for len in 0..130 {
+            key[len % 32] ^= len as u8;
+            let data: Vec<u8> = (0..len).map(|i| (i * 31 + len) as u8).collect();
+            let (mut whole, mut parts) = (Poly1305::new(&key), Poly1305::new(&key));
+            whole.update_padded(&data);
+            data.chunks(BLOCK).for_each(|block| parts.update_padded(block));
+            assert_eq!(whole.finish(), parts.finish(), "{len} bytes");
+        }
+    }
+}

@@ -260,3 +260,6 @@ impl Dh for X25519 {
         if out[..32].ct_eq(&[0; 32]).into() { Err(snow::Error::Dh) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod vectors;

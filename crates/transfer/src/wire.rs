@@ -410,3 +410,5 @@ impl<'a> Reader<'a> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors;

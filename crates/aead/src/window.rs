@@ -82,6 +82,17 @@ mod tests {
         assert_eq!(window.check(u64::MAX - WINDOW), Err(Error::Replayed(u64::MAX - WINDOW)));
     }
 
+    #[test]
+    fn a_leap_forgets_what_the_ring_held() {
+        for leap in [WORDS * 64 - 1, WORDS * 64, 10 * WINDOW, u64::MAX / 2] {
+            let mut window = Window::new();
+            (0..WORDS * 64).for_each(|n| window.accept(n).unwrap());
+            let newest = WORDS * 64 + leap;
+            window.accept(newest).unwrap();
+            (newest - WINDOW + 1..newest).for_each(|n| window.accept(n).unwrap());
+        }
+    }
+
     proptest! {
         #[test]
         fn it_agrees_with_a_set_of_all_numbers(

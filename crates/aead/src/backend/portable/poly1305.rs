@@ -54,7 +54,7 @@ impl Poly1305 {
 
     /// The tag: the number brought below 2^130 - 5, plus `s`, modulo 2^128.
     pub(super) fn finish(self) -> [u8; 16] {
-        let h = carry(carry(self.h));
+        let h = canonical_limbs(self.h);
         // h + 5 overflows 2^130 exactly when h >= 2^130 - 5.
         let mut g = [h[0] + 5, h[1], h[2]];
         g[1] += g[0] >> 44;
@@ -94,7 +94,7 @@ fn products(a: Limbs, b: Limbs) -> [u128; 3] {
     ]
 }
 
-/// Back to limbs: the second may be a bit over.
+/// Back to limbs: the second may be a bit over, by less than 2^10.
 #[inline(always)]
 fn reduce(mut d: [u128; 3]) -> Limbs {
     d[1] += d[0] >> 44;
@@ -103,11 +103,12 @@ fn reduce(mut d: [u128; 3]) -> Limbs {
     [low & MASK44, (d[1] as u64 & MASK44) + (low >> 44), d[2] as u64 & MASK42]
 }
 
-fn carry(mut h: Limbs) -> Limbs {
-    h[1] += h[0] >> 44;
-    h[2] += h[1] >> 44;
-    let low = (h[0] & MASK44) + (h[2] >> 42) * 5;
-    [low & MASK44, (h[1] & MASK44) + (low >> 44), h[2] & MASK42]
+/// The limbs of [`reduce`] without the bit over. Only the second can have one, and is then so small without it that the
+/// carry coming round ends there.
+fn canonical_limbs(h: Limbs) -> Limbs {
+    let high = h[2] + (h[1] >> 44);
+    let low = h[0] + (high >> 42) * 5;
+    [low & MASK44, (h[1] & MASK44) + (low >> 44), high & MASK42]
 }
 
 #[cfg(test)]

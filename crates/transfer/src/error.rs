@@ -1,6 +1,7 @@
 //! The one error type of the crate. Every variant says what happened to which thing.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::layout::Piece;
@@ -45,6 +46,28 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The ticket's key belongs to someone else.
+    #[error("whoever answers at the ticket's address does not have the ticket's key")]
+    WrongPeer,
+    /// Each side insists on a cipher that the other does not offer.
+    #[error("the provider offers no cipher that is allowed here")]
+    NoCommonCipher,
+    /// The provider serves something else.
+    #[error("the provider does not offer this any more")]
+    NotOffered,
+    /// The provider's disk failed, or its file changed.
+    #[error("the provider can no longer read what it offered, or it has changed")]
+    SourceFailed,
+    /// The peer broke the protocol, or says that we did.
+    #[error("the provider broke the protocol")]
+    Misbehaved,
+    /// The provider wants nothing of us.
+    #[error("the provider refused")]
+    Refused,
+    /// The session lives, but nothing comes.
+    #[error("the provider is there but sends nothing")]
+    Stalled,
+
     // The caller misused us.
     /// A text that is no ticket.
     #[error("this is not a valid ticket: {0}")]
@@ -71,7 +94,28 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The caller wanted it to stop.
+    #[error("interrupted; the same command goes on from here")]
+    Interrupted,
+
     // A resource failed.
+    /// Nobody answers.
+    #[error("no answer from {}", addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Unreachable {
+        /// Where the provider should be.
+        addresses: Vec<SocketAddr>,
+    },
+    /// The socket cannot be made, or broke.
+    #[error("cannot use UDP at {address}: {source}")]
+    Socket {
+        /// Its own address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The system gives no random bytes.
+    #[error("the system has no random bytes")]
+    NoRandomness,
     /// The operating system refused.
     #[error("cannot {doing} {path:?}: {source}")]
     Io {

@@ -90,7 +90,7 @@ impl Keys {
         self.epoch
     }
 
-    /// Whether an initiator awaits the answer to its KEY.
+    /// Whether an initiator waits for the answer to its key.
     pub(crate) fn is_proposed(&self) -> bool {
         matches!(self.renewal, Renewal::Proposed(_))
     }
@@ -117,7 +117,7 @@ impl Keys {
     /// send. While an answer is awaited the same key is returned and `seed` is not used.
     pub(crate) fn propose(&mut self, seed: [u8; 32]) -> (u64, [u8; 32]) {
         debug_assert_eq!(self.role, Role::Initiator, "only the initiator renews");
-        if !self.is_proposed() {
+        if !matches!(self.renewal, Renewal::Proposed(_)) {
             self.renewal = Renewal::Proposed(x25519_from(seed));
         }
         let Renewal::Proposed(dh) = &self.renewal else { unreachable!("proposed just above") };

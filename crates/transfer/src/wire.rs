@@ -35,7 +35,7 @@ const VARINT_MAX: u64 = (1 << 62) - 1;
 pub(crate) struct Malformed;
 
 /// A session as the side that receives its datagrams calls it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionId(pub [u8; 8]);
 
 impl fmt::Debug for SessionId {

@@ -251,14 +251,7 @@ impl Endpoint {
         }
     }
 
-    fn handle_init(
-        &mut self,
-        now: Instant,
-        from: SocketAddr,
-        id: SessionId,
-        cookie: &[u8; COOKIE],
-        noise: &[u8; 32],
-    ) {
+    fn handle_init(&mut self, now: Instant, from: SocketAddr, id: SessionId, cookie: &[u8; COOKIE], noise: &[u8; 32]) {
         if self.answers.len() >= MAX_ANSWERS {
             return;
         }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use sealane_lane::Lane;
 use sealane_net::{Arrival, RECEIVE_BUFFER, Udp};
 
+use crate::Transmit;
 use crate::error::Error;
 use crate::getter::{Action, Getter, Need, News, Plan, Progress, Reply};
 use crate::handshake::{Ciphers, Identity};
@@ -21,7 +22,6 @@ use crate::provider::{Provider, Visit};
 use crate::store::Store;
 use crate::ticket::Ticket;
 use crate::tree::ObjectId;
-use crate::Transmit;
 
 /// Trains taken by one receive call.
 const RECEIVE_TRAINS: usize = 8;
@@ -273,12 +273,8 @@ impl<'a> Disk<'a> {
             (_, true) => Need::Trees,
             _ => Need::Files(store.missing()),
         };
-        let progress = Progress {
-            done: store.bytes_done(),
-            total: store.bytes_total(),
-            files: store.files_total(),
-            received: 0,
-        };
+        let progress =
+            Progress { done: store.bytes_done(), total: store.bytes_total(), files: store.files_total(), received: 0 };
         Ok(Reply::Ready(Plan { layout: store.layout().clone(), need, progress }))
     }
 }

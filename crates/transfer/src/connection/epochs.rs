@@ -71,7 +71,12 @@ impl Epochs {
         Some((self.seal_epoch as u8, number))
     }
 
-    pub(super) fn seal_job<'a>(&'a self, number: Number, aad: &'a [u8], buf: &'a mut [u8]) -> Result<Job<'a>, AeadError> {
+    pub(super) fn seal_job<'a>(
+        &'a self,
+        number: Number,
+        aad: &'a [u8],
+        buf: &'a mut [u8],
+    ) -> Result<Job<'a>, AeadError> {
         self.sealer.job(number, aad, buf)
     }
 
@@ -137,7 +142,13 @@ impl Epochs {
         self.old_until.into_iter().chain(renew).min()
     }
 
-    pub(super) fn on_key(&mut self, now: Instant, epoch: u64, public: &[u8; 32], seed: [u8; 32]) -> Result<(), KeyError> {
+    pub(super) fn on_key(
+        &mut self,
+        now: Instant,
+        epoch: u64,
+        public: &[u8; 32],
+        seed: [u8; 32],
+    ) -> Result<(), KeyError> {
         if self.keys.role() == Role::Initiator {
             if self.keys.complete(epoch, public)? {
                 self.add_opener();
@@ -173,9 +184,5 @@ impl Epochs {
         if !stale {
             self.due = Some(key);
         }
-    }
-
-    pub(super) fn epoch(&self) -> u64 {
-        self.seal_epoch
     }
 }

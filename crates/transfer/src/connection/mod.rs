@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 use sealane_aead::{Cipher, Job};
 
-pub(crate) use self::epochs::Renewal;
 use self::epochs::Epochs;
-pub use self::send::Transmit;
+pub(crate) use self::epochs::Renewal;
 use self::path::{Fresh, Path};
 use self::received::Received;
 use self::send::Outbox;
+pub use self::send::Transmit;
 use self::stream::{ReceiveHalf, SendHalf};
 use crate::handshake::{Established, PeerKey};
 use crate::keys::Role;
@@ -158,10 +158,6 @@ impl Connection {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.path.address()
-    }
-
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epochs.epoch()
     }
 
     /// UDP payload bytes of a datagram on this path.

@@ -77,7 +77,9 @@ impl Outbox {
             let taken = Span { len, ..*span };
             span.offset += len;
             span.len -= len;
-            self.lost.pop_front_if(|span| span.len == 0);
+            if span.len == 0 {
+                self.lost.pop_front();
+            }
             return Some(taken);
         }
         let request = self.requests.front_mut()?;
@@ -88,7 +90,9 @@ impl Outbox {
         if self.offset == size {
             self.offset = 0;
             request.start += 1;
-            self.requests.pop_front_if(|request| request.is_empty());
+            if request.is_empty() {
+                self.requests.pop_front();
+            }
         }
         Some(Span { piece, offset, len })
     }

@@ -525,13 +525,4 @@ impl<T> Recovery<T> {
     pub(crate) fn lost_packets(&self) -> u64 {
         self.lost_packets
     }
-
-    /// Probe time-outs since the last acknowledgement.
-    pub(crate) fn pto_count(&self) -> u32 {
-        self.pto_count
-    }
-
-    pub(crate) fn largest_acked(&self) -> Option<u64> {
-        self.largest_acked
-    }
 }

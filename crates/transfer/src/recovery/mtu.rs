@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// What every path must carry (RFC 8899 section 5.1.2, RFC 9000 section 14).
-pub(crate) const FLOOR: usize = SIZES[0];
-/// UDP payloads worth trying: the sizes that common paths end at. All but the last are for IPv6 (48 bytes of headers),
+/// UDP payloads worth trying: what every path must carry (RFC 8899 section 5.1.2, RFC 9000 section 14), then the sizes that
+/// common paths end at. All but the last are for IPv6 (48 bytes of headers),
 /// which also fits IPv4.
 const SIZES: [usize; 10] = [
     1200, // the floor
@@ -200,7 +199,7 @@ mod tests {
         }
         assert_eq!(mtu.size(), 8952);
         mtu.on_lost(now, 111);
-        assert_eq!((mtu.size(), mtu.wanted(now)), (FLOOR, None));
+        assert_eq!((mtu.size(), mtu.wanted(now)), (SIZES[0], None));
         search(&mut mtu, now + AFTER_BLACK_HOLE, &mut number, 1452);
         assert_eq!(mtu.size(), 1452);
     }
@@ -217,6 +216,6 @@ mod tests {
         for _ in 0..BLACK_HOLE {
             mtu.on_pto(now);
         }
-        assert_eq!(mtu.size(), FLOOR);
+        assert_eq!(mtu.size(), SIZES[0]);
     }
 }

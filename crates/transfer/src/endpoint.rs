@@ -238,7 +238,8 @@ impl Endpoint {
                 }
             }
             Some(Datagram::Finish { id, noise }) => {
-                let Some(waiting) = self.waiting.get_mut(&id) else { return };
+                // Only the address of the cookie is known not to be forged.
+                let Some(waiting) = self.waiting.get_mut(&id).filter(|waiting| waiting.from.0 == from) else { return };
                 match waiting.responder.finish(noise) {
                     Ok(established) => {
                         self.forget_waiting(id);

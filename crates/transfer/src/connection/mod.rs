@@ -258,6 +258,7 @@ impl Connection {
         }
         self.last_heard = now;
         self.finish = None;
+        self.epochs.on_time(now, &mut *random);
         let newest = self.received.highest().is_none_or(|highest| packet.number > highest);
         if packet.from != self.path.address() || self.path.timeout().is_some() {
             let fresh = Fresh { challenge: first_8(random()), pto: self.recovery.pto() };

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::Closed;
 use crate::layout::Piece;
 use crate::manifest::ManifestFault;
 use crate::name::NameFault;
@@ -163,6 +164,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// What a getter that gives up for this reason tells the provider.
+    pub(crate) fn farewell(&self) -> Closed {
+        match self {
+            Self::Name { .. } | Self::Root | Self::Manifest(_) | Self::ManifestMismatch => Closed::Misbehaved,
+            Self::TreeMismatch { .. } | Self::Mismatch { .. } | Self::Misbehaved => Closed::Misbehaved,
+            _ => Closed::ShuttingDown,
+        }
+    }
+
     /// For `map_err`: names the deed and the path that an [`io::Error`] lacks.
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();

@@ -267,7 +267,7 @@ impl Getter {
         if let Some(session) = self.endpoint.session_mut(self.session) {
             match &outcome {
                 Ok(_) => session.send(&Message::Done),
-                Err(_) => session.close(Closed::ShuttingDown),
+                Err(error) => session.close(error.farewell()),
             }
         }
         self.phase = Phase::Over { outcome, until: now + FAREWELL };

@@ -220,7 +220,7 @@ impl Walk {
         let real = fs::canonicalize(given).map_err(Error::io("find", given))?;
         // `.` and `..` have no name of their own.
         let name = given.file_name().or(real.file_name()).ok_or_else(|| Error::NotAFile { path: given.into() })?;
-        let path = RelPath::from(Name::new(name)?);
+        let path = RelPath::from(Name::new(name).map_err(naming(&real))?);
         let metadata = fs::metadata(&real).map_err(Error::io("read", &real))?;
         if !self.add(path.clone(), &real, &metadata)? {
             return Err(Error::NotAFile { path: given.into() });
@@ -236,7 +236,8 @@ impl Walk {
                     self.skipped.push(item.path());
                     continue;
                 }
-                let path = path.join(&Name::new(item.file_name())?)?;
+                let name = Name::new(item.file_name());
+                let path = name.and_then(|name| path.join(&name)).map_err(naming(&item.path()))?;
                 let metadata = item.metadata().map_err(Error::io("read", item.path()))?;
                 if !self.add(path.clone(), &item.path(), &metadata)? {
                     self.skipped.push(item.path());
@@ -298,9 +299,141 @@ fn hash_all(
     Ok(trees)
 }
 
+/// For `map_err`: where the file is whose name is not safe.
+fn naming(path: &Path) -> impl FnOnce(Error) -> Error {
+    move |error| match error {
+        Error::Name { fault, .. } => Error::Name { name: path.into(), fault },
+        other => other,
+    }
+}
+
 /// Opens a file that the walk saw as a regular one: should a link or a pipe have taken its place, this neither follows
 /// nor waits.
 fn open_regular(path: &Path) -> Result<File, Error> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(Error::io("open", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::name::NameFault;
+    use crate::tree::CHUNK;
+
+    fn offer(paths: &[&Path]) -> Result<Offer, Error> {
+        Offer::from_paths(&paths.iter().map(|path| path.to_path_buf()).collect::<Vec<_>>(), &mut |_| ())
+    }
+
+    #[test]
+    fn one_file_is_offered_as_itself_also_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, b"content").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o4751)).unwrap();
+        symlink(&file, &link).unwrap();
+        for (path, name) in [(&file, "file"), (&link, "link")] {
+            let offer = offer(&[path]).unwrap();
+            assert_eq!(offer.id(), ObjectId::of(b"content"));
+            let expected = Root::File { name: Name::new(name).unwrap(), size: 7, mode: Mode::of(0o751) };
+            assert_eq!((offer.root(), offer.files(), offer.total_bytes()), (&expected, 1, 7));
+            let mut buf = [0; 4];
+            offer.read(Piece(0), 3, &mut buf).unwrap();
+            assert_eq!(&buf, b"tent");
+            assert!(matches!(offer.read(Piece(0), 4, &mut buf), Err(Error::NoSuchPiece(_))));
+            assert!(matches!(offer.read(Piece(0), usize::MAX, &mut buf), Err(Error::NoSuchPiece(_))));
+            assert!(matches!(offer.read(Piece(1), 0, &mut []), Err(Error::NoSuchPiece(_))));
+        }
+    }
+
+    #[test]
+    fn links_and_staging_folders_are_left_out_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("folder");
+        fs::create_dir_all(folder.join(".sealane-0123456789abcdef")).unwrap();
+        symlink("/etc/passwd", folder.join("link")).unwrap();
+        symlink(".", folder.join("loop")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+        fs::write(folder.join("file"), b"1").unwrap();
+        let offer = offer(&[&folder]).unwrap();
+        let mut skipped: Vec<_> = offer.skipped().iter().filter_map(|path| path.file_name()).collect();
+        skipped.sort();
+        assert_eq!(skipped, [".sealane-0123456789abcdef", "link", "loop", "socket"]);
+        assert_eq!(offer.files(), 1);
+        assert!(matches!(super::tests::offer(&[&folder.join("socket")]), Err(Error::NotAFile { .. })));
+    }
+
+    #[test]
+    fn a_folder_may_be_named_by_dots() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("outer/inner")).unwrap();
+        let offer = offer(&[&dir.path().join("outer/inner/..")]).unwrap();
+        let paths: Vec<_> = offer.manifest.entries().iter().map(|entry| entry.path.as_str()).collect();
+        assert_eq!(paths, ["outer", "outer/inner"]);
+    }
+
+    #[test]
+    fn what_cannot_be_offered_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("a/same")).unwrap();
+        fs::create_dir_all(dir.path().join("b/same")).unwrap();
+        let twice = offer(&[&dir.path().join("a/same"), &dir.path().join("b/same")]);
+        assert!(matches!(twice, Err(Error::SameName { path }) if path.ends_with("same")));
+        assert!(matches!(offer(&[]), Err(Error::NothingOffered)));
+        assert!(matches!(offer(&[&dir.path().join("none")]), Err(Error::Io { doing: "find", .. })));
+        fs::write(dir.path().join("a/same/back\\slash"), b"").unwrap();
+        let unsafe_name = offer(&[&dir.path().join("a")]);
+        assert!(matches!(
+            unsafe_name,
+            Err(Error::Name { fault: NameFault::Separator, name }) if name.ends_with("a/same/back\\slash")
+        ));
+    }
+
+    #[test]
+    fn a_changed_file_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let changes: [fn(&Path) -> std::io::Result<()>; 4] = [
+            |file| File::options().write(true).open(file)?.set_len(5),
+            |file| fs::write(file, vec![1; 2 * CHUNK + 1]),
+            |file| File::options().write(true).open(file)?.set_modified(std::time::SystemTime::UNIX_EPOCH),
+            |file| fs::remove_file(file).and_then(|()| symlink("/etc/passwd", file)),
+        ];
+        for change in changes {
+            let _ = fs::remove_file(&file);
+            fs::write(&file, vec![0; 2 * CHUNK]).unwrap();
+            let offer = offer(&[&file]).unwrap();
+            change(&file).unwrap();
+            assert!(offer.read(Piece(1), 0, &mut [0; 9]).is_err());
+            let mut tree = [0; 64];
+            offer.read(Piece(0), 0, &mut tree).unwrap();
+            assert_ne!(tree, [0; 64]);
+        }
+    }
+
+    #[test]
+    fn more_files_than_may_be_open_are_read_in_any_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("many");
+        fs::create_dir(&folder).unwrap();
+        for number in 0..3 * MAX_OPEN {
+            fs::write(folder.join(format!("{number:04}")), number.to_be_bytes()).unwrap();
+        }
+        let mut last = None;
+        let paths = [folder];
+        let offer = Offer::from_paths(&paths, &mut |progress| last = Some(progress)).unwrap();
+        let all = 3 * MAX_OPEN;
+        assert_eq!(
+            last,
+            Some(HashProgress { files: all, files_total: all, bytes: 8 * all as u64, bytes_total: 8 * all as u64 })
+        );
+        let first = offer.layout().file_pieces().start;
+        for number in (0..all).rev().chain([all / 2, 0, all - 1]) {
+            let mut buf = [0; 8];
+            offer.read(Piece(first + number as u64), 0, &mut buf).unwrap();
+            assert_eq!(usize::from_be_bytes(buf), number);
+            assert!(offer.open.lock().unwrap().len() <= MAX_OPEN);
+        }
+    }
 }

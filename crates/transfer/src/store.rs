@@ -202,7 +202,7 @@ impl Store {
         };
         let journal = self.journal.as_mut().ok_or(Error::TooEarly)?;
         if let Err(error) = written.and_then(|()| journal.append(index as u64)) {
-            return Err(self.failed_write(number, error));
+            return Err(self.failed_write(self.staged.place(&entry.path), error));
         }
         self.have[index] = true;
         self.bytes_done += bytes.len() as u64;
@@ -274,7 +274,7 @@ impl Store {
         }
         let have = self.have.iter().enumerate().filter_map(|(chunk, have)| have.then_some(chunk as u64));
         let journal = Journal::create(&self.staging, self.identity, boot, have);
-        self.journal = Some(journal.map_err(Error::io("write", journal::path(&self.staging)))?);
+        self.journal = Some(journal.map_err(|error| self.failed_write(journal::path(&self.staging), error))?);
         Ok(())
     }
 
@@ -389,7 +389,7 @@ impl Store {
     /// Writes a file of the staging folder, whole or not at all.
     fn save(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let (path, new) = (self.staging.join(name), self.staging.join(format!("{name}.new")));
-        fs::write(&new, bytes).and_then(|()| fs::rename(new, &path)).map_err(Error::io("write", path))
+        fs::write(&new, bytes).and_then(|()| fs::rename(new, &path)).map_err(|error| self.failed_write(path, error))
     }
 
     fn index(&self, piece: Piece) -> Option<usize> {
@@ -402,13 +402,11 @@ impl Store {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    fn failed_write(&self, number: usize, error: io::Error) -> Error {
+    fn failed_write(&self, path: PathBuf, error: io::Error) -> Error {
         if error.kind() == ErrorKind::StorageFull {
             let (needed, available) = (self.bytes_total() - self.bytes_done, self.available().unwrap_or(0));
             return Error::OutOfSpace { path: self.dir.clone(), needed, available };
         }
-        let entry = self.manifest.as_ref().map(|manifest| &manifest.entries()[number]);
-        let path = entry.map_or_else(|| self.staging.clone(), |entry| self.staged.place(&entry.path));
         Error::io("write", path)(error)
     }
 }

@@ -113,7 +113,10 @@ impl Staged {
         let folder = self.folder(parent)?;
         let now = Mode::from_raw_mode(rfs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode);
         let wanted = now & Mode::from_raw_mode(entry.mode.bits().into());
-        Ok(rfs::chmodat(folder, name, wanted, AtFlags::empty())?)
+        if now != wanted {
+            rfs::fchmod(self.read(&entry.path)?, wanted)?;
+        }
+        Ok(())
     }
 
     /// Moves a top-level entry to its final place; [`ErrorKind::AlreadyExists`] when that is taken.

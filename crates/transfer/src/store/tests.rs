@@ -75,6 +75,19 @@ fn staging(dir: &TempDir, offer: &Offer) -> PathBuf {
     fs::canonicalize(dir.path()).unwrap().join(format!(".sealane-{}", &offer.id().to_string()[..16]))
 }
 
+/// Copies a folder; a program to do it would hold on to other tests' locks until it starts.
+fn copy(from: &Path, to: &Path) {
+    DirBuilder::new().mode(0o700).create(to).unwrap();
+    for item in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(item.file_name());
+        if item.file_type().unwrap().is_dir() {
+            copy(&item.path(), &to)
+        } else {
+            fs::copy(item.path(), to).map(drop).unwrap()
+        }
+    }
+}
+
 /// Every path below `dir` with its mode (as far as the umask lets any mode through) and content, sorted.
 fn listing(dir: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
     let probe = tempfile::tempdir().unwrap();
@@ -204,10 +217,6 @@ fn no_bit_of_the_journal_makes_a_chunk_that_is_not_there() {
     let path = journal::path(&staging(&dir, &offer));
     let journal = fs::read(&path).unwrap();
     let kept = tempfile::tempdir().unwrap();
-    let copy = |from: &Path, to: &Path| {
-        let status = std::process::Command::new("cp").args(["-a", "--"]).args([from, to]).status().unwrap();
-        assert!(status.success());
-    };
     copy(&staging(&dir, &offer), &kept.path().join("staging"));
     let whole = journal.len() * 8;
     for bit in (0..whole).step_by(7) {
@@ -384,6 +393,15 @@ fn more_than_the_disk_holds_is_refused_at_once() {
     assert_eq!(store.needs_manifest(), !fits);
     drop(store);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), usize::from(fits));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_named() {
+    let (source, offer) = file(5);
+    let not_a_folder = source.path().join("file");
+    for dir in [Path::new("/proc/self"), &not_a_folder] {
+        assert!(matches!(open(dir, &offer, BOOT), Err(Error::Io { doing: "create", .. })), "{dir:?}");
+    }
 }
 
 #[test]

@@ -143,22 +143,17 @@ impl Endpoint {
         arrivals: &[Arrival],
         data: &mut impl FnMut(SessionId, u64, u32, &[u8]) -> Result<(), Malformed>,
     ) {
-        let mut opened = std::mem::take(&mut self.opened);
-        self.open(lane, arrivals, &mut opened);
-        let mut work = opened.drain(..).peekable();
+        // First the handshakes: the Finish that a packet needs may have come together with it.
         for arrival in arrivals {
             for slot in arrival.packets.clone() {
-                let bytes = lane.packet(slot);
-                match work.next_if(|opened| opened.slot == slot) {
-                    Some(opened) if opened.authentic => {
-                        self.handle_opened(now, &opened, &arrivals[opened.arrival], bytes, data);
-                    }
-                    Some(_) => {}
-                    None => self.handle_stranger(now, arrival.from, bytes),
-                }
+                self.handle_handshake(now, arrival.from, lane.packet(slot));
             }
         }
-        drop(work);
+        let mut opened = std::mem::take(&mut self.opened);
+        self.open(lane, arrivals, &mut opened);
+        for opened in opened.drain(..).filter(|opened| opened.authentic) {
+            self.handle_opened(now, &opened, &arrivals[opened.arrival], lane.packet(opened.slot), data);
+        }
         self.opened = opened;
         self.collect();
     }
@@ -219,7 +214,7 @@ impl Endpoint {
         }
     }
 
-    fn handle_stranger(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) {
+    fn handle_handshake(&mut self, now: Instant, from: SocketAddr, bytes: &[u8]) {
         match Datagram::parse(bytes) {
             Some(Datagram::Init { id, cookie, noise }) => self.handle_init(now, from, id, cookie, noise),
             Some(Datagram::Retry { id, cookie }) => self.handle_retry(now, from, id, cookie),

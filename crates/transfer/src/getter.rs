@@ -342,6 +342,7 @@ impl Getter {
     fn handle_message(&mut self, now: Instant, message: Message) {
         match message {
             Message::Offer(root) => match Root::decode(&root) {
+                Ok(root) if matches!(root, Root::Set { .. }) != self.ticket.set => self.over(now, Err(Error::Root)),
                 Ok(root) if self.root.is_none() => {
                     self.last_new = now;
                     self.root = Some(root.clone());

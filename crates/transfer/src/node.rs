@@ -77,17 +77,18 @@ impl Node {
         }
     }
 
-    /// Receives what is there, sends what may leave, then sleeps for `at_most` or until there is more to do.
-    fn turn(&mut self, machine: &mut impl Machine, at_most: Duration) -> io::Result<()> {
+    /// Receives what is there and sends what may leave. Returns what to wait for.
+    fn work(&mut self, machine: &mut impl Machine) -> io::Result<Next> {
         let mut now = Instant::now();
-        let mut more = false;
+        let mut next = Next::Datagrams;
         for _ in 0..CALLS {
             self.incoming.clear();
             self.arrivals.clear();
-            more = self.udp.recv(&mut self.incoming, &mut self.arrivals)? > 0;
-            if !more {
+            if self.udp.recv(&mut self.incoming, &mut self.arrivals)? == 0 {
+                next = Next::Datagrams;
                 break;
             }
+            next = Next::Nothing;
             now = Instant::now();
             machine.handle_datagrams(now, &mut self.incoming, &self.arrivals);
         }
@@ -103,21 +104,35 @@ impl Node {
         }
         for _ in 0..CALLS {
             self.outgoing.clear();
-            let Some(transmit) = machine.poll_transmit(now, &mut self.outgoing) else {
-                if more {
-                    return Ok(());
-                }
-                let now = Instant::now();
-                let sleep = machine.timeout(now).map_or(at_most, |at| at.saturating_duration_since(now).min(at_most));
-                return self.udp.wait(Some(sleep), false);
-            };
+            let Some(transmit) = machine.poll_transmit(now, &mut self.outgoing) else { return Ok(next) };
             // What the socket has no room for is lost, and sent anew when the peer misses it.
             if self.udp.send(&self.outgoing, transmit.to, transmit.ecn)? < self.outgoing.len() {
-                return self.udp.wait(Some(at_most), true);
+                return Ok(Next::Room);
             }
         }
-        Ok(())
+        Ok(Next::Nothing)
     }
+
+    /// Waits for what [`Node::work`] returned, for the machine's time-out, for a waker, or for `at_most`.
+    fn sleep(&mut self, machine: &impl Machine, next: Next, at_most: Duration) -> io::Result<()> {
+        let now = Instant::now();
+        let sleep = machine.timeout(now).map_or(at_most, |at| at.saturating_duration_since(now).min(at_most));
+        match next {
+            Next::Nothing => Ok(()),
+            Next::Datagrams => self.udp.wait(Some(sleep), false),
+            Next::Room => self.udp.wait(Some(sleep), true),
+        }
+    }
+}
+
+/// What to wait for.
+#[derive(Clone, Copy)]
+enum Next {
+    /// There is more to do at once.
+    Nothing,
+    Datagrams,
+    /// Datagrams, or room to send.
+    Room,
 }
 
 /// A provider at work.
@@ -149,7 +164,7 @@ impl Server {
     pub fn run(&mut self, stop: &AtomicBool, told: &mut dyn FnMut(Visit)) -> Result<(), Error> {
         let mut leaving = None;
         loop {
-            self.node.turn(&mut self.provider, NOTICE).map_err(broken)?;
+            let next = self.node.work(&mut self.provider).map_err(broken)?;
             while let Some(visit) = self.provider.poll_visit() {
                 told(visit);
             }
@@ -161,6 +176,7 @@ impl Server {
             if leaving.is_some_and(|until| until <= now || self.provider.sessions() == 0) {
                 return Ok(());
             }
+            self.node.sleep(&self.provider, next, NOTICE).map_err(broken)?;
         }
     }
 }
@@ -206,11 +222,12 @@ pub fn get(
         let actions = actions; // dropped at the end, which ends the thread
         let mut next_report = now;
         loop {
-            node.turn(&mut getter, NOTICE).map_err(broken)?;
             let now = Instant::now();
             while let Ok(reply) = replies.try_recv() {
                 getter.handle_reply(now, reply);
             }
+            let next = node.work(&mut getter).map_err(broken)?;
+            let now = Instant::now();
             while let Some(action) = getter.poll_action() {
                 actions.send(action).map_err(|_| Error::Interrupted)?;
             }
@@ -228,6 +245,7 @@ pub fn get(
                 told(None, getter.progress());
                 return outcome;
             }
+            node.sleep(&getter, next, NOTICE).map_err(broken)?;
         }
     })
 }

@@ -47,7 +47,7 @@ impl RangeSet {
     /// Takes the lowest range away, at most `max` numbers of it.
     pub(crate) fn pop(&mut self, max: u64) -> Option<Range<u64>> {
         let first = self.0.first()?.clone();
-        let taken = first.start..first.end.min(first.start + max);
+        let taken = first.start..first.end.min(first.start.saturating_add(max));
         self.remove(taken.clone());
         Some(taken)
     }

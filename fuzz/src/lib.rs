@@ -6,7 +6,7 @@
 use bech32::{Bech32m, Hrp};
 use sealane_aead::{Cipher, Engine, Error, Opener, Sealer, TAG, Verdict};
 use sealane_lane::Lane;
-use sealane_transfer::fuzzing::{control_stream, datagram, handshake, payload, recovery};
+use sealane_transfer::fuzzing::{control_stream, datagram, getter, handshake, payload, provider, recovery};
 use sealane_transfer::layout::{Layout, Piece, Root};
 use sealane_transfer::manifest::Manifest;
 use sealane_transfer::name::RelPath;
@@ -22,11 +22,13 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("control_stream", control_stream),
     ("datagram", datagram),
     ("engine", engine),
+    ("getter", getter),
     ("handshake", handshake),
     ("lane", lane),
     ("manifest", manifest),
     ("name", name),
     ("payload", payload),
+    ("provider", provider),
     ("recovery", recovery),
     ("replay", replay),
     ("root", root),

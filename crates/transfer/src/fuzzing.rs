@@ -1,4 +1,8 @@
-//! What must hold of the private parsers for any bytes; the targets of the crate `sealane-fuzz` call it.
+//! What must hold of the private parsers and state machines for any bytes; the targets of the crate `sealane-fuzz` call it.
+
+mod sessions;
+
+pub use sessions::{getter, provider};
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

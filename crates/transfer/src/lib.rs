@@ -17,6 +17,7 @@ pub mod getter;
 mod handshake;
 mod keys;
 pub mod layout;
+mod machine;
 pub mod manifest;
 mod message;
 pub mod name;
@@ -33,6 +34,7 @@ mod wire;
 pub use connection::{Closed, Transmit};
 pub use error::Error;
 pub use handshake::{Ciphers, Identity, NotAKey, PeerKey};
+pub use machine::Machine;
 
 use layout::Piece;
 

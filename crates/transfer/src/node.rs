@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use sealane_lane::Lane;
 use sealane_net::{Arrival, RECEIVE_BUFFER, Udp};
 
-use crate::Transmit;
 use crate::error::Error;
 use crate::getter::{Action, Getter, Need, News, Plan, Progress, Reply};
 use crate::handshake::{Ciphers, Identity};
+use crate::machine::Machine;
 use crate::offer::Offer;
 use crate::provider::{Provider, Visit};
 use crate::store::Store;
@@ -31,20 +31,6 @@ const TRAIN: usize = 64;
 const CALLS: usize = 8;
 /// How long a flag that says stop may go unnoticed.
 const NOTICE: Duration = Duration::from_millis(200);
-
-/// A protocol without I/O: datagrams and time go in, datagrams come out.
-pub trait Machine {
-    /// What a receive call brought; packets are opened in their place.
-    fn handle_datagrams(&mut self, now: Instant, lane: &mut Lane, arrivals: &[Arrival]);
-    /// To be called at [`Machine::timeout`], and harmless before.
-    fn handle_timeout(&mut self, now: Instant);
-    /// When there is something to do or to send, if nothing comes before.
-    fn timeout(&self, now: Instant) -> Option<Instant>;
-    /// The next datagram of a handshake to be sent.
-    fn poll_datagram(&mut self, now: Instant) -> Option<(SocketAddr, Vec<u8>)>;
-    /// Fills the empty `lane` with packets to be sent; `None` when there are none now.
-    fn poll_transmit(&mut self, now: Instant, lane: &mut Lane) -> Option<Transmit>;
-}
 
 /// A socket and the lanes that go through it.
 struct Node {

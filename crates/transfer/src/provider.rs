@@ -12,8 +12,8 @@ use crate::connection::Renewal;
 use crate::endpoint::{Endpoint, Event};
 use crate::handshake::{Ciphers, Identity, PeerKey};
 use crate::layout::Piece;
+use crate::machine::Machine;
 use crate::message::{Message, Reason};
-use crate::node::Machine;
 use crate::wire::SessionId;
 use crate::{Closed, Content, Transmit};
 

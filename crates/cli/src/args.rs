@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_verb_has_examples_and_all_of_them_parse() {
-        let mut program = Cli::command();
+        let mut program = Cli::command().disable_help_subcommand(true);
         let own = program.render_long_help().to_string();
         let verbs =
             program.get_subcommands_mut().map(|verb| (verb.get_name().to_owned(), verb.render_long_help().to_string()));

@@ -163,15 +163,15 @@ fn a_file_crosses_a_link_whoever_comes_first() {
 
 #[test]
 fn a_transfer_goes_on_when_the_getters_address_changes() {
-    changes_address("a_transfer_goes_on_when_the_getters_address_changes", "g", 1, GETTER);
+    check_change_of_address("a_transfer_goes_on_when_the_getters_address_changes", "g", 1, GETTER);
 }
 
 #[test]
 fn a_transfer_goes_on_when_the_senders_address_changes() {
-    changes_address("a_transfer_goes_on_when_the_senders_address_changes", "s", 0, SENDER);
+    check_change_of_address("a_transfer_goes_on_when_the_senders_address_changes", "s", 0, SENDER);
 }
 
-fn changes_address(test: &str, tag: &str, host: usize, old: &str) {
+fn check_change_of_address(test: &str, tag: &str, host: usize, old: &str) {
     let Some(hosts) = Hosts::new(test, tag) else { return };
     if let Err(failed) = hosts.slow_down() {
         return sealane_skip::skip(test, &format!("`{failed}` does not work here"));

@@ -30,6 +30,9 @@ pub enum Error {
     /// The engine was called wrongly.
     #[error(transparent)]
     Engine(#[from] sealane_aead::Error),
+    /// The transfer was called wrongly.
+    #[error(transparent)]
+    Transfer(#[from] sealane_transfer::Error),
     /// A file, socket or process.
     #[error(transparent)]
     Io(#[from] std::io::Error),

@@ -7,6 +7,7 @@
 
 mod error;
 mod machine;
+mod process;
 mod record;
 pub mod report;
 mod runner;

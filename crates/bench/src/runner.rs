@@ -90,6 +90,11 @@ impl Subject {
         self.work.as_mut().ok().map(|work| work(time))
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_absent(&self) -> bool {
+        self.work.is_err()
+    }
+
     fn is_ours(&self) -> bool {
         is_ours(&self.name)
     }

@@ -1,6 +1,6 @@
 //! Every suite runs, and every subject gives the right answer, or says why it is not there.
 
-use sealane_bench::{Depth, Outcome, Plan, Suite, run};
+use sealane_bench::{Depth, Outcome, Plan, Record, Suite, run};
 
 #[test]
 fn crypto_measures_sealane_and_every_peer_of_this_build() {
@@ -23,4 +23,17 @@ fn latency_measures_five_quantiles_of_each_cipher() {
     assert_eq!(medians.len(), 10);
     assert!(medians[1..5].is_sorted() && medians[1] > 0.0, "{medians:?}");
     assert_eq!(records.len(), 20);
+}
+
+#[test]
+fn session_measures_handshakes_and_says_that_the_program_is_missing() {
+    let plan = Plan { suites: vec![Suite::Session], depth: Depth::Smoke, program: "sealane".into() };
+    let records = run(&plan, &mut |_| {}).unwrap();
+    let ours = records.iter().filter(|record| record.subject == "sealane/udp");
+    let (memory, handshakes): (Vec<&Record>, Vec<_>) = ours.partition(|record| record.case == "memory");
+    assert_eq!(handshakes.len(), 4);
+    assert!(handshakes.iter().all(|record| record.outcome.median().unwrap() > 0.0));
+    assert_eq!(memory.len(), 3);
+    assert!(memory.iter().all(|record| matches!(record.outcome, Outcome::Absent { .. })));
+    assert_eq!(records.len(), 11);
 }

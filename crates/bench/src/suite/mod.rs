@@ -2,6 +2,9 @@
 
 mod crypto;
 mod latency;
+mod serve;
+mod session;
+mod transfer;
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,26 +22,34 @@ use crate::{Error, Plan};
 pub enum Suite {
     /// Sealing and opening in memory.
     Crypto,
+    /// Handshakes, and the memory of open sessions.
+    Session,
     /// One packet from seal to open.
     Latency,
+    /// A file to a file, between two processes.
+    Transfer,
 }
 
 impl Suite {
     /// All suites, in the order in which they run by default.
-    pub const ALL: [Self; 2] = [Self::Crypto, Self::Latency];
+    pub const ALL: [Self; 4] = [Self::Crypto, Self::Session, Self::Latency, Self::Transfer];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crypto => "crypto",
+            Self::Session => "session",
             Self::Latency => "latency",
+            Self::Transfer => "transfer",
         }
     }
 
     pub(crate) fn cases(self, plan: &Plan) -> Cases {
         match self {
             Self::Crypto => crypto::cases(plan.depth),
+            Self::Session => session::cases(plan),
             Self::Latency => latency::cases(plan.depth),
+            Self::Transfer => transfer::cases(plan),
         }
     }
 }

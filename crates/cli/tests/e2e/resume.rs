@@ -1,0 +1,60 @@
+//! Whatever is killed goes on.
+
+use crate::sandbox::{Sandbox, free_port, hash};
+
+/// Long enough to be killed half-way.
+const LARGE: u64 = 200_000_000;
+
+#[test]
+fn a_killed_receiver_goes_on_and_fetches_nearly_nothing_twice() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.file("large", LARGE, "receiver");
+    let (_sender, ticket) = sandbox.send(free_port(), &["large"]);
+    let mut getter = sandbox.get(&ticket, "out", &[]);
+    let had = getter.wait_for_share(0.05);
+    assert_eq!(getter.kill().code, None);
+    assert!(!sandbox.path("out/large").exists(), "nothing has its final name before it is verified");
+
+    let mut getter = sandbox.get(&ticket, "out", &[]);
+    let kept = getter.wait_for("offered")["done"].as_u64().unwrap();
+    assert!(kept >= had - had / 50, "had {had}, kept {kept}");
+    let received = getter.end().finished()["received"].as_u64().unwrap();
+    assert!(received <= LARGE - kept + LARGE / 50, "kept {kept}, received {received}");
+    assert_eq!(hash(&sandbox.path("out/large")), hash(&source));
+}
+
+#[test]
+fn a_receiver_goes_on_by_itself_when_a_killed_sender_is_back() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.file("large", LARGE, "sender");
+    let port = free_port();
+    let (mut sender, ticket) = sandbox.send(port, &["large"]);
+    let mut getter = sandbox.get(&ticket, "out", &[]);
+    getter.wait_for_share(0.05);
+    sender.kill();
+
+    let (_sender, again) = sandbox.send(port, &["large"]);
+    assert_eq!(again, ticket);
+    assert_eq!(getter.wait_for("lost")["why"], "timed out");
+    getter.wait_for("connected");
+    let received = getter.end().finished()["received"].as_u64().unwrap();
+    assert!(received <= LARGE + LARGE / 4, "what is on disk is not fetched again: {received}");
+    assert_eq!(hash(&sandbox.path("out/large")), hash(&source));
+}
+
+#[test]
+fn an_interrupted_receiver_says_so_and_goes_on() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.file("large", LARGE, "interrupted");
+    let (_sender, ticket) = sandbox.send(free_port(), &["large"]);
+    let mut getter = sandbox.get(&ticket, "out", &[]);
+    getter.wait_for_share(0.05);
+    getter.interrupt();
+    let ended = getter.end();
+    assert!(ended.failed(130).contains("the same command goes on from here"));
+
+    let mut getter = sandbox.get(&ticket, "out", &[]);
+    assert!(getter.wait_for("offered")["done"].as_u64().unwrap() > 0);
+    getter.end().finished();
+    assert_eq!(hash(&sandbox.path("out/large")), hash(&source));
+}

@@ -14,6 +14,7 @@ mod runner;
 mod suite;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 pub use error::Error;
 pub use machine::Machine;
@@ -66,12 +67,16 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress)) -> Result<Vec<Record
     let origin = Origin::here();
     let mut records = Vec::new();
     for &suite in &plan.suites {
+        let end = (plan.depth == Depth::Quick).then(|| Instant::now() + suite.quick_share());
         let cases = suite.cases(plan);
         let total = cases.len();
         for (done, case) in cases.enumerate() {
             let case = case?;
             progress(Progress { suite, case: case.title(), done, total });
-            records.extend(runner::measure(suite, case, plan.depth, &origin)?);
+            let now = Instant::now();
+            let left = u32::try_from(total - done).unwrap_or(u32::MAX);
+            let until = end.map(|end| now + end.saturating_duration_since(now) / left);
+            records.extend(runner::measure(suite, case, plan.depth, until, &origin)?);
         }
     }
     Ok(records)

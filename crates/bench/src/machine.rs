@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 /// The machine that a figure comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// Model of the processor, "unknown" where the system does not tell.
     pub cpu: String,
@@ -11,6 +11,8 @@ pub struct Machine {
     pub os: String,
     /// Release of the kernel, "unknown" where the system does not tell.
     pub kernel: String,
+    /// Processes that ran or waited to, mean of the minute before; none where the system does not tell.
+    pub load: Option<f64>,
 }
 
 impl Machine {
@@ -22,6 +24,7 @@ impl Machine {
             os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")
                 .map_or_else(|_| unknown(), |release| release.trim().to_owned()),
+            load: std::fs::read_to_string("/proc/loadavg").ok().and_then(|text| text.split(' ').next()?.parse().ok()),
         }
     }
 }

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::{Machine, Suite};
 
+/// The parameter that says how a figure came about, where that is not plain.
+pub(crate) const METHOD: &str = "method";
+
 /// One figure of one subject in one case, or the reason why there is none. Serialises to one line of `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
@@ -131,7 +134,13 @@ mod tests {
             published: Some(Published { low: 265e6, high: 580e6 }),
             ratio_to_best_peer: Some(1.5),
             best_peer: Some("aws-lc-rs".to_owned()),
-            machine: Machine { cpu: "c".to_owned(), cores: 2, os: "linux x86_64".to_owned(), kernel: "6".to_owned() },
+            machine: Machine {
+                cpu: "c".to_owned(),
+                cores: 2,
+                os: "linux x86_64".to_owned(),
+                kernel: "6".to_owned(),
+                load: None,
+            },
             commit: "abc".to_owned(),
             command: "sealane bench".to_owned(),
         }
@@ -147,7 +156,7 @@ mod tests {
                 r#""subject":"sealane/avx512","metric":"goodput","unit":"B/s","#,
                 r#""median":3000000000.0,"min":2000000000.0,"max":4000000000.0,"runs":11,"answers":["A6"],"#,
                 r#""published":{"low":265000000.0,"high":580000000.0},"ratio_to_best_peer":1.5,"best_peer":"aws-lc-rs","#,
-                r#""machine":{"cpu":"c","cores":2,"os":"linux x86_64","kernel":"6"},"commit":"abc","command":"sealane bench"}"#
+                r#""machine":{"cpu":"c","cores":2,"os":"linux x86_64","kernel":"6","load":null},"commit":"abc","command":"sealane bench"}"#
             )
         );
     }

@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::record::{Outcome, Record};
+use crate::record::{METHOD, Outcome, Record};
 use crate::runner::is_ours;
+
+/// A load average of more than this a core is someone else's.
+const BUSY: f64 = 0.5;
 
 /// One JSON object a line.
 pub fn json_lines(records: &[Record]) -> String {
@@ -57,6 +60,9 @@ pub fn html(records: &[Record]) -> String {
         for record in row.all {
             let _ = write!(page, "{}<br>", escape(&spread(record)));
         }
+        if let Some(Value::String(method)) = row.ours.params.get(METHOD) {
+            page += &escape(method);
+        }
         page += "</td></tr>\n";
     }
     page += "</table>\n";
@@ -85,8 +91,12 @@ fn rows(records: &[Record]) -> Vec<Row<'_>> {
 impl Row<'_> {
     fn what(&self) -> String {
         let mut what = self.ours.case.to_owned();
-        for (name, value) in &self.ours.params {
+        // How it was measured is for the page and the records.
+        for (name, value) in self.ours.params.iter().filter(|(name, _)| **name != METHOD) {
             what += &match value {
+                Value::Number(bytes) if *name == "bytes" && bytes.as_f64() >= Some(1e6) => {
+                    format!(" {}", figure(bytes.as_f64().unwrap_or_default(), "B"))
+                }
                 Value::String(text) if *name == "keys" => format!(", {text} key"),
                 Value::String(text) => format!(" {text}"),
                 number if *name == "bytes" => format!(" {number} B"),
@@ -136,8 +146,10 @@ fn spread(record: &Record) -> String {
 
 /// Three digits and a decimal prefix.
 fn figure(value: f64, unit: &str) -> String {
-    let scales = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")];
-    let (scale, prefix) = scales.into_iter().find(|(scale, _)| value >= *scale).unwrap_or((1.0, ""));
+    let all = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")];
+    // A share is not divided further.
+    let scales = if unit == "%" { &all[3..4] } else { &all[..] };
+    let (scale, prefix) = *scales.iter().find(|(scale, _)| value >= *scale).unwrap_or(&(1.0, ""));
     let scaled = value / scale;
     let decimals = if scaled >= 100.0 {
         0
@@ -168,9 +180,15 @@ fn absent(records: &[Record]) -> Vec<(&str, &'static str)> {
 
 fn footer(records: &[Record]) -> String {
     let Some(Record { machine, commit, command, .. }) = records.first() else { return String::new() };
+    let load = machine.load.filter(|load| *load > BUSY * machine.cores as f64);
+    let busy = load.map(|load| format!("the machine was busy (load {load:.1}): do not trust these figures\n"));
     format!(
-        "ratio above 1: Sealane is better than the best peer of the same run\n{}, {} cores, {}, kernel {}; commit {commit}; {command}\n",
-        machine.cpu, machine.cores, machine.os, machine.kernel
+        "{}ratio above 1: Sealane is better than the best peer of the same run\n{}, {} cores, {}, kernel {}; commit {commit}; {command}\n",
+        busy.unwrap_or_default(),
+        machine.cpu,
+        machine.cores,
+        machine.os,
+        machine.kernel
     )
 }
 
@@ -242,6 +260,24 @@ mod tests {
     }
 
     #[test]
+    fn a_busy_machine_is_told_from_an_idle_one() {
+        for (load, busy) in [(None, false), (Some(0.9), false), (Some(1.1), true)] {
+            let mut records = records();
+            (records[0].machine.cores, records[0].machine.load) = (2, load);
+            assert_eq!(table(&records).contains("busy"), busy, "{load:?}");
+        }
+    }
+
+    #[test]
+    fn how_it_was_measured_is_on_the_page_alone() {
+        let mut records = records();
+        records[0].params.insert(METHOD, "with care".into());
+        records[0].params.insert("bytes", 250_000_000.into());
+        assert!(table(&records).contains("seal 250 MB aes-128-gcm: goodput"), "{}", table(&records));
+        assert!(!table(&records).contains("with care") && html(&records).contains("with care"));
+    }
+
+    #[test]
     fn json_has_a_line_a_record() {
         let text = json_lines(&records());
         assert_eq!(text.lines().count(), 3);
@@ -250,8 +286,8 @@ mod tests {
 
     #[test]
     fn figures_have_three_digits_and_a_prefix() {
-        let shown = [(1.42e-3, "s"), (715e3, "1/s"), (45.04e6, "B"), (0.5, "s/GB"), (0.0, "s")]
+        let shown = [(1.42e-3, "s"), (715e3, "1/s"), (45.04e6, "B"), (0.5, "s/GB"), (0.0, "s"), (0.75, "%")]
             .map(|(v, unit)| figure(v, unit));
-        assert_eq!(shown, ["1.42 ms", "715 k/s", "45.0 MB", "500 ms/GB", "0.00 s"]);
+        assert_eq!(shown, ["1.42 ms", "715 k/s", "45.0 MB", "500 ms/GB", "0.00 s", "0.75 %"]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::record::{Origin, Outcome, Published, Record};
+use crate::record::{METHOD, Origin, Outcome, Published, Record};
 use crate::{Depth, Error, Suite};
 
 /// The same work for several subjects.
@@ -27,7 +27,7 @@ impl Case {
     /// The case and its parameters in one line.
     pub(crate) fn title(&self) -> String {
         let mut title = self.case.to_owned();
-        for (name, value) in &self.params {
+        for (name, value) in self.params.iter().filter(|(name, _)| **name != METHOD) {
             title += &match value {
                 Value::String(text) => format!(" {text}"),
                 number => format!(" {name} {number}"),
@@ -107,12 +107,22 @@ pub(crate) struct Sample {
     pub(crate) answer: blake3::Hash,
 }
 
-/// Measures all subjects of `case`; one record for each subject and measure.
-pub(crate) fn measure(suite: Suite, mut case: Case, depth: Depth, origin: &Origin) -> Result<Vec<Record>, Error> {
+/// Measures all subjects of `case`; one record for each subject and measure. After `until` there are no further runs, but
+/// always one.
+pub(crate) fn measure(
+    suite: Suite,
+    mut case: Case,
+    depth: Depth,
+    until: Option<Instant>,
+    origin: &Origin,
+) -> Result<Vec<Record>, Error> {
     let warm_up = usize::from(depth != Depth::Smoke);
     let mut values = vec![Vec::with_capacity(case.runs); case.subjects.len()];
     let mut expected = None;
     for run in 0..warm_up + case.runs {
+        if run > warm_up && until.is_some_and(|until| Instant::now() >= until) {
+            break;
+        }
         for (index, subject) in case.subjects.iter_mut().enumerate() {
             let Some(sample) = subject.work(case.sample).transpose()? else { continue };
             if *expected.get_or_insert(sample.answer) != sample.answer {
@@ -153,7 +163,9 @@ fn records(suite: Suite, case: &Case, measure: usize, values: &[Vec<Vec<f64>>], 
             unit,
             answers: if subject.is_ours() { answers } else { &[] },
             published: published.filter(|_| subject.is_ours()),
-            ratio_to_best_peer: best.and_then(|(_, theirs)| Some(better.ratio(outcome.median()?, theirs))),
+            ratio_to_best_peer: best
+                .and_then(|(_, theirs)| Some(better.ratio(outcome.median()?, theirs)))
+                .filter(|ratio| ratio.is_finite()),
             best_peer: best.map(|(peer, _)| peer.clone()),
             outcome,
             machine: origin.machine.clone(),
@@ -230,7 +242,7 @@ mod tests {
     }
 
     fn run(case: Case, depth: Depth) -> Result<Vec<Record>, Error> {
-        measure(Suite::Crypto, case, depth, &Origin::here())
+        measure(Suite::Crypto, case, depth, None, &Origin::here())
     }
 
     #[test]
@@ -240,6 +252,14 @@ mod tests {
         let records = run(case(Better::More, 2, subjects), Depth::Quick).unwrap();
         assert_eq!(*log.borrow(), ["sealane/x", "peer", "sealane/x", "peer", "sealane/x", "peer"]);
         assert_eq!(records[0].outcome, Outcome::Measured { median: 1.5, min: 1.0, max: 2.0, runs: 2 });
+    }
+
+    #[test]
+    fn after_its_time_a_case_has_one_run() {
+        let log = Log::default();
+        let case = case(Better::More, 5, vec![subject(&log, "sealane/x", &[1.0], "")]);
+        measure(Suite::Crypto, case, Depth::Quick, Some(Instant::now()), &Origin::here()).unwrap();
+        assert_eq!(log.borrow().len(), 2);
     }
 
     #[test]

@@ -37,3 +37,17 @@ fn session_measures_handshakes_and_says_that_the_program_is_missing() {
     assert!(memory.iter().all(|record| matches!(record.outcome, Outcome::Absent { .. })));
     assert_eq!(records.len(), 11);
 }
+
+#[test]
+fn transfer_measures_every_stage_and_says_that_the_program_is_missing() {
+    let plan = Plan { suites: vec![Suite::Transfer], depth: Depth::Smoke, program: "sealane".into() };
+    let records = run(&plan, &mut |_| {}).unwrap();
+    let (stages, files): (Vec<&Record>, Vec<_>) = records.iter().partition(|record| record.case == "stages");
+    for row in stages.chunks(7) {
+        let sum: f64 = row.iter().filter_map(|record| record.outcome.median()).sum();
+        assert!((sum - 100.0).abs() < 1e-6, "{sum}");
+    }
+    assert_eq!((stages.len(), files.len()), (2 * 7, 6 * 7));
+    let ours = files.iter().filter(|record| record.subject.starts_with("sealane"));
+    assert!(ours.clone().count() == 12 && ours.clone().all(|record| matches!(record.outcome, Outcome::Absent { .. })));
+}

@@ -8,6 +8,7 @@ mod transfer;
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -42,6 +43,16 @@ impl Suite {
             Self::Latency => "latency",
             Self::Transfer => "transfer",
         }
+    }
+
+    /// The share of the 120 s of [`Depth::Quick`](crate::Depth::Quick): what is over beyond it gets fewer runs.
+    pub(crate) fn quick_share(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Crypto => 40,
+            Self::Session => 12,
+            Self::Latency => 8,
+            Self::Transfer => 50,
+        })
     }
 
     pub(crate) fn cases(self, plan: &Plan) -> Cases {
@@ -86,6 +97,11 @@ mod tests {
         for suite in Suite::ALL {
             assert_eq!(suite.to_string().parse::<Suite>().unwrap(), suite);
         }
+    }
+
+    #[test]
+    fn all_shares_are_less_than_two_minutes() {
+        assert!(Suite::ALL.map(Suite::quick_share).iter().sum::<Duration>() < Duration::from_secs(115));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sealane_transfer::ticket::Ticket;
 use sealane_transfer::{Ciphers, Identity, Machine};
 
 use super::{LOOPBACK, LOST};
-use crate::record::Published;
+use crate::record::{METHOD, Published};
 use crate::runner::{Better, Case, Measure, Sample, Subject};
 use crate::suite::serve::{NO_PROGRAM, serve};
 use crate::{Depth, Error};
@@ -20,6 +20,9 @@ use crate::{Depth, Error};
 const NAME: &str = "sealane/udp";
 /// A provider forgets a session of which it heard nothing for ten seconds: all must be open within less.
 const OPENED: Duration = Duration::from_secs(9);
+
+const METHOD_TEXT: &str = "resident bytes of the process `sealane send` alone, before and after getters shook hands and \
+                           were told what it offers; a session may take 100 kB";
 
 /// What is measured, with the published bytes of row C15.
 const MEASURES: [(&str, f64); 3] = [("one session", 71e3), ("all sessions", 71e6), ("all sessions, peak", 89e6)];
@@ -43,7 +46,7 @@ pub(super) fn case(depth: Depth, program: PathBuf) -> Case {
     } else {
         Subject::absent(NAME, NO_PROGRAM)
     };
-    let params = BTreeMap::from([("sessions", sessions.into()), ("side", "provider".into())]);
+    let params = BTreeMap::from([("sessions", sessions.into()), (METHOD, METHOD_TEXT.into())]);
     let measures = MEASURES.map(measure).to_vec();
     Case { case: "memory", params, measures, subjects: vec![subject], sample: Duration::ZERO, runs }
 }

@@ -18,7 +18,7 @@ use sealane_net::{Arrival, RECEIVE_BUFFER, Udp};
 use sealane_transfer::tree::{CHUNK, ObjectId, chunk_value, verify_tree};
 
 use super::{Source, hash};
-use crate::record::Published;
+use crate::record::{METHOD, Published};
 use crate::runner::{Better, Case, Measure, Sample, Subject};
 use crate::{Depth, Error};
 
@@ -75,7 +75,7 @@ pub(super) fn case(source: &Rc<Source>, cipher: Cipher, depth: Depth) -> Case {
         ("bytes", source.bytes.into()),
         ("cipher", cipher.name().into()),
         ("packet", BYTES.into()),
-        ("method", "each stage timed alone in one thread, MiB by MiB; shares of their sum".into()),
+        (METHOD, "each stage timed alone in one thread, MiB by MiB; shares of their sum".into()),
     ]);
     let source = source.clone();
     let subject = Subject::new(NAME, move |_| sample(&source, cipher));

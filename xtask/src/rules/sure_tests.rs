@@ -32,6 +32,7 @@ fn asserts(macro_name: &str) -> bool {
 }
 
 fn checks(function: &str) -> bool {
+    let function = function.trim_start_matches("debug_"); // clap's `debug_assert`
     function.starts_with("unwrap")
         || ["check", "assert", "verify", "expect"].iter().any(|prefix| function.starts_with(prefix))
 }
@@ -56,7 +57,9 @@ mod tests {
         for body in ["assert_eq!(a, b)", "for a in b { prop_assert!(a) }", "f()?; Ok(())", "f(a.unwrap())"] {
             assert!(!found("#[test]", body), "{body}");
         }
-        for body in ["conformance::check(&engine)", "expect_end(a)", "match a { B => panic!(), C => {} }"] {
+        for body in
+            ["conformance::check(&engine)", "cli.debug_assert()", "expect_end(a)", "match a { B => panic!(), C => {} }"]
+        {
             assert!(!found("#[test]", body), "{body}");
         }
         assert!(!found("#[test] #[should_panic(expected = \"a\")]", "f()"));

@@ -1,6 +1,6 @@
 //! The side that has the files: answers WANT and REQUEST of any number of getters (spec 6). Sans-IO.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -47,8 +47,8 @@ pub enum Visit {
 pub struct Provider<C> {
     endpoint: Endpoint,
     content: C,
-    /// Getters that were told what is offered.
-    told: BTreeSet<SessionId>,
+    /// Getters that asked, and whether for what is offered.
+    told: BTreeMap<SessionId, bool>,
     peers: BTreeMap<SessionId, PeerKey>,
     visits: VecDeque<Visit>,
 }
@@ -57,7 +57,7 @@ impl<C: Content> Provider<C> {
     /// `seed`: random.
     pub fn new(now: Instant, identity: Identity, ciphers: Ciphers, content: C, seed: [u8; 32]) -> Self {
         let endpoint = Endpoint::new(now, identity, ciphers, Renewal::default(), seed);
-        Self { endpoint, content, told: BTreeSet::new(), peers: BTreeMap::new(), visits: VecDeque::new() }
+        Self { endpoint, content, told: BTreeMap::new(), peers: BTreeMap::new(), visits: VecDeque::new() }
     }
 
     /// What is served.
@@ -108,13 +108,15 @@ impl<C: Content> Provider<C> {
     fn handle_message(&mut self, id: SessionId, message: Message) {
         let Some(session) = self.endpoint.session_mut(id) else { return };
         match message {
-            Message::Want(wanted) if wanted != self.content.id().0 => {
-                session.send(&Message::Failed(Reason::NoSuchObject));
+            Message::Want(wanted) if !self.told.contains_key(&id) => {
+                let offered = wanted == self.content.id().0;
+                self.told.insert(id, offered);
+                session.send(&match offered {
+                    true => Message::Offer(self.content.root().encode()),
+                    false => Message::Failed(Reason::NoSuchObject),
+                });
             }
-            Message::Want(_) if self.told.insert(id) => {
-                session.send(&Message::Offer(self.content.root().encode()));
-            }
-            Message::Request(ranges) if self.told.contains(&id) => {
+            Message::Request(ranges) if self.told.get(&id) == Some(&true) => {
                 for pieces in ranges {
                     if self.content.piece_len(Piece(pieces.end - 1)).is_none() {
                         return session.close(Closed::Misbehaved);

@@ -83,7 +83,7 @@ fn hash(paths: &[PathBuf]) -> Result<Offer, Error> {
     let offer = offer?;
     let skipped = offer.skipped();
     for path in skipped.iter().take(NAMED) {
-        tell!("warning: skipped {path:?}: neither a file nor a folder, or it is ours");
+        tell!("warning: skipped {path:?}: a link, a special file, or an unfinished transfer");
     }
     if skipped.len() > NAMED {
         tell!("warning: skipped {} more", skipped.len() - NAMED);

@@ -57,8 +57,8 @@ fn bytes(depth: Depth) -> u64 {
 fn case(source: &Rc<Source>, program: &Path, depth: Depth) -> Result<Case, Error> {
     let runs = match depth {
         Depth::Smoke => 1,
-        Depth::Quick => 3,
-        Depth::Full => 5,
+        Depth::Quick => 5,
+        Depth::Full => 9,
     };
     let trial = Rc::new(Source::new(100_000)?);
     let peers = peers::all().into_iter().map(|(name, peer)| {

@@ -1,4 +1,4 @@
-//! Programs that move a file, each with keys, settings and ports of its own; nothing leaves the machine.
+//! Programs that move a file, each with keys, settings and ports of its own; the file does not leave the machine.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -81,24 +81,24 @@ fn rsync(rsync: PathBuf) -> Start {
 
 /// Through a relay of its own, as a file between two machines goes through one.
 fn croc(croc: PathBuf) -> Start {
-    const CODE: &str = "1234-sealane-bench-loopback";
     Box::new(move |source, home, into| {
         let (first, ports) = free_ports()?;
-        let relay = format!("127.0.0.1:{first}");
+        let address = format!("127.0.0.1:{first}");
         let program = |folder: &Path| {
             let mut command = command(&croc, home);
-            command.env("CROC_SECRET", CODE).current_dir(folder);
+            command.env("CROC_SECRET", "1234-sealane-bench-loopback").current_dir(folder);
             command
         };
-        let serve = listening(program(home).args(["relay", "--host", "127.0.0.1", "--ports", &ports]), first)?;
+        let relay = listening(program(home).args(["relay", "--host", "127.0.0.1", "--ports", &ports]), first)?;
         let mut send = program(home);
-        send.args(["--relay", &relay, "--ip", &relay, "send", "--no-local", "--code", CODE]).arg(source.path());
-        let mut get = program(into);
-        get.args(["--yes", "--relay", &relay]);
+        send.args(["--relay", &address, "--no-compress", "--ignore-stdin", "send", "--no-local"]).arg(source.path());
         let send = Process::spawn(&mut send)?;
-        // It tells no program that it is ready; the relay knows, but does not say so either.
-        thread::sleep(Duration::from_millis(500));
-        Ok((vec![serve, send], get))
+        // It does not say when it is ready; a getter that is too early fails.
+        thread::sleep(Duration::from_secs(1));
+        let mut get = program(into);
+        // Given the address, it does not look for senders in the network.
+        get.args(["--yes", "--relay", &address, "--ip", &address]);
+        Ok((vec![relay, send], get))
     })
 }
 

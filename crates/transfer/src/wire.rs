@@ -241,6 +241,11 @@ impl<'a> Writer<'a> {
         self.buf.len() - self.written
     }
 
+    /// Undoes the newest `count` bytes.
+    pub(crate) fn take_back(&mut self, count: usize) {
+        self.written -= count;
+    }
+
     /// Bytes written.
     pub(crate) fn finish(self) -> usize {
         self.written

@@ -186,20 +186,16 @@ impl Connection {
     /// When to call [`Connection::handle_timeout`] and [`Connection::fill`].
     pub(crate) fn timeout(&self, now: Instant) -> Instant {
         let idle = self.last_heard + IDLE;
-        let keep_alive = (self.role == Role::Initiator).then(|| self.last_heard.max(self.last_sent) + KEEP_ALIVE);
-        let paced = self.outbox.has_data().then(|| self.recovery.next_send(now)).flatten();
-        [
-            keep_alive,
-            paced,
-            self.recovery.timeout(),
-            self.received.due(),
-            self.path.timeout(),
-            self.epochs.timeout(),
-            self.finish.as_ref().map(Repeat::next),
-        ]
-        .into_iter()
-        .flatten()
-        .fold(idle, Instant::min)
+        let always = [self.path.timeout(), self.epochs.timeout()];
+        // Nothing of the rest can leave while the path is not known to be the peer's and has had its share.
+        let speaking = self.may_speak().then(|| {
+            let keep_alive = (self.role == Role::Initiator && !self.outbox.wants_ping())
+                .then(|| self.last_heard.max(self.last_sent) + KEEP_ALIVE);
+            let paced = self.has_news().then(|| self.recovery.next_send(now)).flatten();
+            let finish = self.finish.as_ref().map(Repeat::next);
+            [keep_alive, paced, self.recovery.timeout(), self.received.due(), finish]
+        });
+        always.into_iter().chain(speaking.into_iter().flatten()).flatten().fold(idle, Instant::min)
     }
 }
 

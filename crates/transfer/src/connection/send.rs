@@ -19,6 +19,8 @@ use crate::wire::{DATA_HEADER, Writer, control_overhead, data_overhead, write_da
 
 /// Packets sealed as one batch.
 const MAX_BATCH: usize = 64;
+/// Bytes of a packet that has room for KEY, CHALLENGE, ANSWER and an ACK.
+const LEAST_PACKET: usize = 128;
 /// Room in a packet below which no further DATA frame is begun: its header alone takes up to 21 bytes.
 const WORTH_A_FRAME: usize = 64;
 
@@ -64,6 +66,10 @@ impl Outbox {
 
     pub(super) fn ping(&mut self, wanted: bool) {
         self.ping |= wanted;
+    }
+
+    pub(super) fn wants_ping(&self) -> bool {
+        self.ping
     }
 
     /// The next bytes to send, those that were lost first.
@@ -165,13 +171,13 @@ impl Connection {
         let may = probe || self.recovery.allowance(now) >= self.recovery.mtu();
         let must_ack = self.received.due().is_some_and(|due| due <= now);
         let close = self.closing.is_some();
-        if !(probe || must_ack || close || may && self.has_news()) || size < 128 || size > lane.room() {
+        if !(probe || must_ack || close || may && self.has_news()) || !self.may_speak() || size > lane.room() {
             return false;
         }
         let packet = lane.push(size).expect("there is room");
         let mut writer = Writer::new(&mut packet[DATA_HEADER..size - TAG]);
         let mut contents = Contents::default();
-        let mut wants_ack = false;
+        let mut wants_ack = may && !close && self.write_urgent(&mut writer, &mut contents);
         if (must_ack || self.received.has_news())
             && let Some(ack) = self.received.ack(now)
             && writer.ack(&ack)
@@ -182,7 +188,7 @@ impl Connection {
         if let Some((why, told)) = &mut self.closing {
             *told = writer.close(why.code());
         } else if may {
-            wants_ack = self.write_frames(&mut writer, &mut contents, content);
+            wants_ack |= self.write_frames(&mut writer, &mut contents, content);
             if probe && !wants_ack {
                 wants_ack = writer.ping();
             }
@@ -212,8 +218,8 @@ impl Connection {
         minted
     }
 
-    /// Writes what wants an acknowledgement; `false` when there is nothing.
-    fn write_frames(&mut self, writer: &mut Writer<'_>, contents: &mut Contents, content: &dyn Content) -> bool {
+    /// Writes what there is room for in every packet, before an ACK takes it; `false` when there is nothing.
+    fn write_urgent(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) -> bool {
         let before = writer.remaining();
         if let Some((epoch, public)) = self.epochs.take_key()
             && writer.key(epoch, &public)
@@ -226,23 +232,26 @@ impl Connection {
         if let Some(answer) = self.outbox.answer.take() {
             writer.answer(&answer);
         }
+        writer.remaining() < before
+    }
+
+    /// Writes the rest of what wants an acknowledgement; `false` when there is nothing.
+    fn write_frames(&mut self, writer: &mut Writer<'_>, contents: &mut Contents, content: &dyn Content) -> bool {
+        let before = writer.remaining();
         if std::mem::take(&mut self.outbox.ping) {
             writer.ping();
         }
-        if let Some(room) = writer.remaining().checked_sub(control_overhead(u64::MAX >> 2, writer.remaining()))
-            && let Some((range, bytes)) = self.control_out.take(room)
-        {
-            writer.control(range.start, &bytes);
-            contents.control = Some(range);
-        }
+        self.write_control(writer, contents);
         while self.outbox.has_data() && (writer.remaining() >= WORTH_A_FRAME) {
-            let Some(span) = self.outbox.next_span(content, writer.remaining()) else { break };
+            let room = writer.remaining();
+            let Some(span) = self.outbox.next_span(content, room) else { break };
             let Some(buf) = writer.data(span.piece, span.offset, span.len as usize) else { break };
             if let Err(error) = content.read(Piece(span.piece), span.offset as usize, buf) {
                 tracing::warn!(%error, "cannot serve");
-                buf.fill(0);
+                writer.take_back(room - writer.remaining());
                 self.outbox = Outbox { failed: true, ..Outbox::default() };
                 self.send(&Message::Failed(Reason::Unreadable));
+                self.write_control(writer, contents);
                 break;
             }
             if contents.span.is_none() {
@@ -258,7 +267,24 @@ impl Connection {
         writer.remaining() < before
     }
 
-    fn has_news(&self) -> bool {
+    /// Writes messages, unless this packet has some.
+    fn write_control(&mut self, writer: &mut Writer<'_>, contents: &mut Contents) {
+        let room = writer.remaining().checked_sub(control_overhead(u64::MAX >> 2, writer.remaining()));
+        if contents.control.is_none()
+            && let Some(room) = room
+            && let Some((range, bytes)) = self.control_out.take(room)
+        {
+            writer.control(range.start, &bytes);
+            contents.control = Some(range);
+        }
+    }
+
+    /// Whether a packet of any use may leave: not when an address that has not answered has been sent enough.
+    pub(super) fn may_speak(&self) -> bool {
+        self.path.allowance() >= LEAST_PACKET
+    }
+
+    pub(super) fn has_news(&self) -> bool {
         self.outbox.has_data()
             || self.outbox.ping
             || self.outbox.answer.is_some()

@@ -141,6 +141,8 @@ pub struct Getter {
     refused: Option<HandshakeError>,
     session: SessionId,
     connected: bool,
+    /// Whether this session brought its OFFER.
+    offered: bool,
     root: Option<Root>,
     phase: Phase,
     pieces: Pieces,
@@ -162,6 +164,8 @@ struct Pieces {
     complete: VecDeque<(u64, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
     received: u64,
+    /// Bytes came that were not there before.
+    grew: bool,
 }
 
 /// A piece that was asked for.
@@ -192,6 +196,7 @@ impl Getter {
             refused: None,
             session,
             connected: false,
+            offered: false,
             root: None,
             phase: Phase::Waiting,
             pieces: Pieces::default(),
@@ -326,8 +331,10 @@ impl Getter {
                 _ => {}
             }
         }
-        while let Some((piece, buf)) = self.pieces.complete.pop_front() {
+        if std::mem::take(&mut self.pieces.grew) {
             self.last_new = now;
+        }
+        while let Some((piece, buf)) = self.pieces.complete.pop_front() {
             self.handle_piece(piece, buf);
         }
         if matches!(self.phase, Phase::Over { .. })
@@ -345,10 +352,11 @@ impl Getter {
                 Ok(root) if matches!(root, Root::Set { .. }) != self.ticket.set => self.over(now, Err(Error::Root)),
                 Ok(root) if self.root.is_none() => {
                     self.last_new = now;
+                    self.offered = true;
                     self.root = Some(root.clone());
                     self.act(Action::Open(root));
                 }
-                Ok(root) if self.root.as_ref() == Some(&root) => {}
+                Ok(root) if self.root.as_ref() == Some(&root) => self.offered = true,
                 Ok(_) => self.over(now, Err(Error::Root)),
                 Err(error) => self.over(now, Err(error)),
             },
@@ -359,7 +367,7 @@ impl Getter {
     }
 
     fn handle_closed(&mut self, now: Instant, why: Closed) {
-        self.connected = false;
+        (self.connected, self.offered) = (false, false);
         if matches!(self.phase, Phase::Over { .. } | Phase::Told) {
             return;
         }
@@ -393,8 +401,7 @@ impl Getter {
 
     /// Asks for more pieces when there is room for a fair number of them.
     fn request(&mut self) {
-        let offered = self.root.is_some() && matches!(self.phase, Phase::Metadata { .. } | Phase::Files);
-        if !offered || !self.connected {
+        if !self.offered || !matches!(self.phase, Phase::Metadata { .. } | Phase::Files) {
             return;
         }
         let pieces = self.pieces.ask();
@@ -452,7 +459,7 @@ impl Pieces {
             coming.buf.resize(coming.len, 0);
         }
         coming.buf[start..end].copy_from_slice(bytes);
-        coming.have.insert(start as u64..end as u64);
+        self.grew |= coming.have.insert(start as u64..end as u64) > 0;
         match coming.have.as_slice() {
             [all] if all.start == 0 && all.end == coming.len as u64 => {
                 if let Some(coming) = self.coming.remove(&piece) {

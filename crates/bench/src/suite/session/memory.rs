@@ -41,10 +41,12 @@ pub(super) fn case(depth: Depth, program: PathBuf) -> Case {
         answers: &["C15"],
         published: Published::one(published),
     };
-    let subject = if program.is_file() {
-        Subject::new(NAME, move |_| sample(&program, sessions))
-    } else {
+    let subject = if !program.is_file() {
         Subject::absent(NAME, NO_PROGRAM)
+    } else if !cfg!(target_os = "linux") {
+        Subject::absent(NAME, "what a process has resident is asked of Linux alone")
+    } else {
+        Subject::new(NAME, move |_| sample(&program, sessions))
     };
     let params = BTreeMap::from([("sessions", sessions.into()), (METHOD, METHOD_TEXT.into())]);
     let measures = MEASURES.map(measure).to_vec();

@@ -104,16 +104,17 @@ fn croc(croc: PathBuf) -> Start {
 
 fn sendme(sendme: PathBuf) -> Start {
     const NO_TICKET: Error = Error::Rejected { subject: "sendme", step: "print a ticket" };
+    const ALONE: [&str; 5] = ["--relay", "disabled", "--magic-ipv4-addr", "127.0.0.1:0", "--no-progress"];
     Box::new(move |source, home, into| {
         let mut send = command(&sendme, home);
-        send.args(["send", "--relay", "disabled", "--ticket-type", "addresses"]).arg(source.path());
+        send.arg("send").args(ALONE).args(["--ticket-type", "addresses"]).arg(source.path());
         send.current_dir(home).stdout(Stdio::piped());
         let mut send = Process::spawn(&mut send)?;
         let lines = BufReader::new(send.stdout().ok_or(NO_TICKET)?).lines();
-        let receive =
-            lines.map_while(Result::ok).find_map(|line| Some(line.split_once("sendme receive ")?.1.to_owned()));
-        let mut get: Command = command(&sendme, home);
-        get.args(["receive", "--relay", "disabled", receive.ok_or(NO_TICKET)?.trim()]).current_dir(into);
+        let ticket =
+            lines.map_while(Result::ok).find_map(|line| line.strip_prefix("sendme receive ").map(str::to_owned));
+        let mut get = command(&sendme, home);
+        get.arg("receive").args(ALONE).arg(ticket.ok_or(NO_TICKET)?.trim()).current_dir(into);
         Ok((vec![send], get))
     })
 }

@@ -47,10 +47,18 @@ pub enum Visit {
 pub struct Provider<C> {
     endpoint: Endpoint,
     content: C,
-    /// Getters that asked, and whether for what is offered.
-    told: BTreeMap<SessionId, bool>,
+    /// Getters that asked.
+    told: BTreeMap<SessionId, Told>,
     peers: BTreeMap<SessionId, PeerKey>,
     visits: VecDeque<Visit>,
+}
+
+/// What a getter that asked was told, or said at its end.
+#[derive(PartialEq)]
+enum Told {
+    Offer,
+    Failed,
+    Done,
 }
 
 impl<C: Content> Provider<C> {
@@ -109,14 +117,15 @@ impl<C: Content> Provider<C> {
         let Some(session) = self.endpoint.session_mut(id) else { return };
         match message {
             Message::Want(wanted) if !self.told.contains_key(&id) => {
-                let offered = wanted == self.content.id().0;
-                self.told.insert(id, offered);
-                session.send(&match offered {
-                    true => Message::Offer(self.content.root().encode()),
-                    false => Message::Failed(Reason::NoSuchObject),
-                });
+                let (told, message) = if wanted == self.content.id().0 {
+                    (Told::Offer, Message::Offer(self.content.root().encode()))
+                } else {
+                    (Told::Failed, Message::Failed(Reason::NoSuchObject))
+                };
+                self.told.insert(id, told);
+                session.send(&message);
             }
-            Message::Request(ranges) if self.told.get(&id) == Some(&true) => {
+            Message::Request(ranges) if self.told.get(&id) == Some(&Told::Offer) => {
                 for pieces in ranges {
                     if self.content.piece_len(Piece(pieces.end - 1)).is_none() {
                         return session.close(Closed::Misbehaved);
@@ -124,7 +133,10 @@ impl<C: Content> Provider<C> {
                     session.serve(pieces);
                 }
             }
-            Message::Done => self.visits.push_back(Visit::Done { peer: session.peer() }),
+            Message::Done if self.told.get(&id) == Some(&Told::Offer) => {
+                self.told.insert(id, Told::Done);
+                self.visits.push_back(Visit::Done { peer: session.peer() });
+            }
             _ => session.close(Closed::Misbehaved),
         }
     }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use sealane_aead::{Cipher, Engine, TAG};
+use sealane_aead::{Cipher, Engine, Sealer, TAG};
 use sealane_lane::Lane;
 use sealane_net::Arrival;
 
@@ -31,7 +31,13 @@ const ADDRESSES: [SocketAddr; 2] = [
 
 /// A getter sends the packets of `bytes` to a provider of three pieces and a byte.
 pub fn provider(bytes: &[u8]) {
-    let (now, own) = (Instant::now(), Identity::from_secret(OWN_SECRET));
+    let now = Instant::now();
+    let (mut provider, established) = met_provider(now);
+    misbehave(&mut provider, now, &established, bytes, |_, _| {});
+}
+
+fn met_provider(now: Instant) -> (Provider<Zeros>, Established) {
+    let own = Identity::from_secret(OWN_SECRET);
     let (key, ciphers) = (own.public(), Ciphers::only(Cipher::ChaCha20Poly1305));
     let mut provider = Provider::new(now, own, ciphers, Zeros::new(), SEED);
     let (mut initiator, noise) = Initiator::start(&Identity::from_secret(HOSTILE_SECRET), key, HOSTILE, SEED);
@@ -44,13 +50,30 @@ pub fn provider(bytes: &[u8]) {
     let (established, noise) = initiator.finish(noise, ciphers).expect("the provider's message");
     deliver(&mut provider, now, ADDRESSES[0], &Datagram::Finish { id: established.peer_id, noise: &noise }.encode());
     assert_eq!(provider.sessions(), 1);
-    misbehave(&mut provider, now, &established, bytes, |_, _| {});
+    (provider, established)
 }
 
 /// A provider sends the packets of `bytes` to a getter whose disk believes everything.
 pub fn getter(bytes: &[u8]) {
-    let (now, hostile) = (Instant::now(), Identity::from_secret(HOSTILE_SECRET));
-    let ticket = Ticket { id: ObjectId([0; 32]), set: false, key: hostile.public().0, addrs: vec![ADDRESSES[0]] };
+    let now = Instant::now();
+    let (mut getter, established) = met_getter(now, false);
+    let mut layout = None;
+    misbehave(&mut getter, now, &established, bytes, |getter, now| {
+        work_disk(getter, now, &mut layout);
+        _ = getter.poll_outcome(now);
+    });
+}
+
+fn work_disk(getter: &mut Getter, now: Instant, layout: &mut Option<Layout>) {
+    while let Some(action) = getter.poll_action() {
+        let reply = believe(action, layout);
+        getter.handle_reply(now, reply);
+    }
+}
+
+fn met_getter(now: Instant, set: bool) -> (Getter, Established) {
+    let hostile = Identity::from_secret(HOSTILE_SECRET);
+    let ticket = Ticket { id: ObjectId([0; 32]), set, key: hostile.public().0, addrs: vec![ADDRESSES[0]] };
     let (ciphers, patience) = (Ciphers::only(Cipher::ChaCha20Poly1305), Duration::from_secs(30));
     let mut getter = Getter::new(now, Identity::from_secret(OWN_SECRET), ciphers, ticket, patience, SEED);
 
@@ -60,15 +83,7 @@ pub fn getter(bytes: &[u8]) {
         Responder::respond(&hostile, id, HOSTILE, ciphers, SEED, noise).expect("the getter's message");
     let finish = answer(&mut getter, now, &Datagram::Response { id, noise: &noise }.encode());
     let Some(Datagram::Finish { noise, .. }) = Datagram::parse(&finish) else { panic!("no Finish") };
-    let established = responder.finish(noise).expect("the getter's message");
-    let mut layout = None;
-    misbehave(&mut getter, now, &established, bytes, |getter, now| {
-        while let Some(action) = getter.poll_action() {
-            let reply = believe(action, &mut layout);
-            getter.handle_reply(now, reply);
-        }
-        _ = getter.poll_outcome(now);
-    });
+    (getter, responder.finish(noise).expect("the getter's message"))
 }
 
 /// Each packet of `bytes` is its length, then time that passes and whether the peer moves, then its frames.
@@ -85,11 +100,7 @@ fn misbehave<M: Machine>(
         let (payload, rest) = rest.split_at(rest.len().min((*len).into()));
         bytes = rest;
         now += Duration::from_micros(1 << (pause % 24));
-        let number = sealer.mint().expect("few packets");
-        let mut packet = [&[0; DATA_HEADER], payload, &[0; TAG]].concat();
-        write_data_header(&mut packet, 0, established.peer_id, number.get());
-        let (header, body) = packet.split_at_mut(DATA_HEADER);
-        engine.seal(&mut [sealer.job(number, header, body).expect("room for the tag")]);
+        let packet = seal(&sealer, &engine, established.peer_id, payload);
         deliver(machine, now, ADDRESSES[usize::from(pause >> 7)], &packet);
         each(machine, now);
         if machine.timeout(now).is_some_and(|at| at <= now) {
@@ -102,6 +113,15 @@ fn misbehave<M: Machine>(
             assert!(ADDRESSES.contains(&transmit.to) && !lane.is_empty());
         }
     }
+}
+
+fn seal(sealer: &Sealer, engine: &Engine, to: SessionId, payload: &[u8]) -> Vec<u8> {
+    let number = sealer.mint().expect("few packets");
+    let mut packet = [&[0; DATA_HEADER], payload, &[0; TAG]].concat();
+    write_data_header(&mut packet, 0, to, number.get());
+    let (header, body) = packet.split_at_mut(DATA_HEADER);
+    engine.seal(&mut [sealer.job(number, header, body).expect("room for the tag")]);
+    packet
 }
 
 fn deliver(machine: &mut impl Machine, now: Instant, from: SocketAddr, datagram: &[u8]) {
@@ -178,3 +198,6 @@ impl Content for Zeros {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -329,6 +329,7 @@ impl Connection {
             let mut lost = Vec::new();
             if self.recovery.on_timeout(now, &mut |contents| lost.push(contents)) == Timeout::Probe {
                 self.outbox.probes = 2;
+                self.control_out.on_silence();
             }
             lost.into_iter().for_each(|contents| self.on_lost(contents));
         }

@@ -9,6 +9,9 @@ use crate::wire::Malformed;
 /// Bytes that may be unacknowledged, so also those that may wait for a gap to close.
 pub(super) const WINDOW: u64 = 256 << 10;
 
+/// Bytes that a probe carries: what fits a packet.
+const PROBE: u64 = 1024;
+
 /// What is to be sent and what was not acknowledged.
 #[derive(Default)]
 pub(super) struct SendHalf {
@@ -54,9 +57,14 @@ impl SendHalf {
         }
     }
 
+    /// Nothing was heard for long: the first bytes that are not acked leave again before they are known to be lost.
+    pub(super) fn on_silence(&mut self) {
+        self.on_lost(self.base..self.base + (self.bytes.len() as u64).min(PROBE));
+    }
+
     pub(super) fn on_acked(&mut self, range: Range<u64>) {
         self.pending.remove(range.clone());
-        self.acked.insert(range);
+        self.acked.insert(range.start.max(self.base)..range.end.max(self.base));
         if let Some(first) = self.acked.as_slice().first().filter(|first| first.start <= self.base).cloned() {
             self.bytes.drain(..(first.end - self.base) as usize);
             self.base = first.end;
@@ -124,6 +132,22 @@ mod tests {
         assert!(half.take(10).is_none());
         half.on_acked(0..1);
         assert_eq!(half.take(10).unwrap().0, WINDOW..WINDOW + 1);
+    }
+
+    #[test]
+    fn what_is_not_acked_leaves_again_after_silence() {
+        let mut half = SendHalf::default();
+        half.on_silence();
+        assert!(!half.can_send());
+        half.push(&[7; 10]);
+        assert_eq!(half.take(8).unwrap().0, 0..8);
+        half.on_acked(0..4);
+        half.on_silence();
+        assert_eq!(half.take(100).unwrap().0, 4..10);
+        half.on_acked(4..10);
+        half.on_acked(0..8);
+        half.on_silence();
+        assert!(!half.can_send() && half.is_flushed());
     }
 
     proptest! {

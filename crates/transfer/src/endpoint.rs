@@ -116,6 +116,10 @@ impl Endpoint {
         }
     }
 
+    pub(crate) fn renew_after(&mut self, packets: u64) {
+        self.renewal.packets = packets;
+    }
+
     pub(crate) fn session(&self, session: SessionId) -> Option<&Connection> {
         self.sessions.get(&session)
     }

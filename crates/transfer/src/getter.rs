@@ -228,6 +228,12 @@ impl Getter {
         self.news.pop_front()
     }
 
+    /// Renews keys after so many packets of one direction, from the next session on. For simulations.
+    #[doc(hidden)]
+    pub fn renew_after(&mut self, packets: u64) {
+        self.endpoint.renew_after(packets);
+    }
+
     /// The end: the paths that are there now, or why not. Once.
     pub fn poll_outcome(&mut self, now: Instant) -> Option<Result<Vec<PathBuf>, Error>> {
         let Phase::Over { until, .. } = &self.phase else { return None };

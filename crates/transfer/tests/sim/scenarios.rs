@@ -197,3 +197,24 @@ fn strangers_get_less_than_they_send_and_cost_nothing() {
     assert!(answers.iter().all(|answer| answer.from == PROVIDER && answer.payload.len() == 30));
     assert_eq!(world.provider.sessions(), 0);
 }
+
+#[test]
+fn keys_are_renewed_under_loss_and_their_epochs_wrap() {
+    let files = Files::new(11, &[30 << 20]);
+    let profile = Profile { loss: 0.02, duplicate: 0.02, reorder: 0.02, delay: ms(1), ..link(FAST, ms(1), ms(20)) };
+    let mut world = World::new(11, profile, &files, Fault::None);
+    world.tape = Some(Vec::new());
+    world.fetch(PATIENCE);
+    world.fetches[0].getter.renew_after(20);
+    world.run();
+    assert!(world.fetches[0].outcome.as_ref().unwrap().is_ok() && files.are_in(world.fetches[0].folder.path()));
+    let tape = world.tape.unwrap();
+    let epochs = |from| {
+        let sealed = tape.iter().filter(move |datagram| datagram.from == from && datagram.payload[0] == 5);
+        let epochs: Vec<u8> = sealed.map(|datagram| datagram.payload[1]).collect();
+        1 + epochs.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    };
+    let (getter, provider) = (epochs(getter_address(0)), epochs(PROVIDER));
+    println!("epochs: {getter} of the getter, {provider} of the provider");
+    assert!(getter > 300 && provider > 300, "{getter} and {provider}");
+}

@@ -23,6 +23,8 @@ fn number(variable: &str) -> Option<u64> {
 struct Plan {
     profile: Profile,
     sizes: Vec<usize>,
+    /// Packets that one key seals.
+    renewal: u64,
     events: Vec<(Duration, Event)>,
     /// The provider moves, maybe before a getter could learn where to.
     may_fail: bool,
@@ -85,7 +87,8 @@ fn plan(seed: u64, files: impl FnOnce(&[usize]) -> Files) -> (Plan, Files) {
             _ => {}
         }
     }
-    (Plan { profile, sizes, events, may_fail }, files)
+    let renewal = if random.random_bool(0.3) { random.random_range(20..2000) } else { 1 << 22 };
+    (Plan { profile, sizes, renewal, events, may_fail }, files)
 }
 
 /// How a run ended and how long it took for how many bytes.
@@ -111,6 +114,7 @@ fn run(seed: u64) -> Run {
     let mut world = World::new(seed, plan.profile, &files, Fault::None);
     plan.events.into_iter().for_each(|(when, event)| world.at(when, event));
     world.fetch(PATIENCE);
+    world.fetches[0].getter.renew_after(plan.renewal);
     world.run();
     let fetch = &mut world.fetches[0];
     let error = fetch.outcome.take().and_then(Result::err);

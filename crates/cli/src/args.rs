@@ -148,7 +148,7 @@ pub(crate) struct BenchArgs {
     /// Write the records, one JSON object a line; - for stdout, instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a page with all figures; it needs no network
+    /// Write a page with all figures; it needs no network [default: sealane-bench.html, or none with --json]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }

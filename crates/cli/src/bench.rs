@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::events::print;
 use crate::progress::tell;
 
+/// Where the page goes if nothing else is said.
+const PAGE: &str = "sealane-bench.html";
+
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Error> {
     let suites = if args.suites.is_empty() { Suite::ALL.to_vec() } else { args.suites.clone() };
     let depth = match (args.smoke, args.full) {
@@ -26,7 +29,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Error> {
     });
     line.finish_and_clear();
     let records = records?;
-    if let Some(path) = &args.html {
+    let page = args.html.as_deref().or(args.json.is_none().then_some(Path::new(PAGE)));
+    if let Some(path) = page {
         write(path, &report::html(&records))?;
     }
     match &args.json {

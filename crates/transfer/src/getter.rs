@@ -37,6 +37,9 @@ const MAX_SPARE: usize = 4;
 /// How long the last words may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How long the provider may be awaited where others answer: another machine may have one of the ticket's addresses.
+const STRANGERS: Duration = Duration::from_secs(10);
+
 /// What is to be done on disk.
 #[derive(Debug)]
 pub enum Action {
@@ -423,7 +426,11 @@ impl Getter {
         let over = matches!(self.phase, Phase::Told);
         match &self.phase {
             Phase::Over { until, .. } => Some(*until),
-            _ => (self.at_disk == 0 && !over).then(|| self.last_new + self.patience),
+            _ => {
+                let strangers = self.root.is_none() && self.refused.is_some();
+                let patience = if strangers { self.patience.min(STRANGERS) } else { self.patience };
+                (self.at_disk == 0 && !over).then(|| self.last_new + patience)
+            }
         }
     }
 }

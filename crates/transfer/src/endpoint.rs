@@ -27,7 +27,7 @@ use crate::wire::{COOKIE, DATA_HEADER, Datagram, Malformed, SessionId};
 const MAX_WAITING: usize = 1024;
 const WAITING: Duration = Duration::from_secs(10);
 /// Sessions at once; a stranger beyond that is dropped.
-const MAX_SESSIONS: usize = 4096;
+const MAX_SESSIONS: usize = 2048;
 /// Answers to strangers that wait to be sent.
 const MAX_ANSWERS: usize = 1024;
 /// Packets opened as one batch.

@@ -34,7 +34,7 @@ pub(crate) const IDLE: Duration = Duration::from_secs(10);
 /// Silence after which the getter asks for a sign of life (spec 5.8).
 const KEEP_ALIVE: Duration = Duration::from_millis(2500);
 /// Requested ranges that may wait (spec 6.2).
-const MAX_REQUESTS: usize = 65_536;
+const MAX_REQUESTS: usize = 8192;
 
 /// Why a session ended (spec 5.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -116,8 +116,8 @@ fn a_provider_closes_on_a_getter_that_breaks_a_rule() {
 #[test]
 fn a_provider_remembers_so_many_requests_and_closes_beyond() {
     let requests = |count| Message::Request(vec![0..1; count]);
-    assert_eq!(told(&[WANT, requests(65_536)], &[]).1, None);
-    assert_eq!(told(&[WANT, requests(65_537)], &[]).1, Some(1));
+    assert_eq!(told(&[WANT, requests(8192)], &[]).1, None);
+    assert_eq!(told(&[WANT, requests(8193)], &[]).1, Some(1));
 }
 
 /// A getter to which a provider of `root` has said what it offers, and what it requests.

@@ -224,14 +224,16 @@ impl Endpoint {
             Some(Datagram::Retry { id, cookie }) => self.handle_retry(now, from, id, cookie),
             Some(Datagram::Response { id, noise }) => {
                 let Some(dial) = self.dialled.get_mut(&id) else { return };
-                if !dial.tries.iter().any(|(address, ..)| *address == from) {
-                    return;
-                }
+                let Some((_, _, init)) = dial.tries.iter().find(|(address, ..)| *address == from) else { return };
+                let round_trip = now.saturating_duration_since(init.since());
                 match dial.initiator.finish(noise, self.ciphers) {
                     Ok((established, noise)) => {
                         let finish = Datagram::Finish { id: established.peer_id, noise: &noise }.encode();
                         self.dialled.remove(&id);
-                        self.establish(id, Connection::new(now, established, from, Some(finish), self.renewal));
+                        self.establish(
+                            id,
+                            Connection::new(now, established, from, round_trip, Some(finish), self.renewal),
+                        );
                     }
                     Err(error) => self.events.push_back(Event::Refused(error)),
                 }
@@ -239,10 +241,11 @@ impl Endpoint {
             Some(Datagram::Finish { id, noise }) => {
                 // Only the address of the cookie is known not to be forged.
                 let Some(waiting) = self.waiting.get_mut(&id).filter(|waiting| waiting.from.0 == from) else { return };
+                let round_trip = (now + WAITING).saturating_duration_since(waiting.until);
                 match waiting.responder.finish(noise) {
                     Ok(established) => {
                         self.forget_waiting(id);
-                        self.establish(id, Connection::new(now, established, from, None, self.renewal));
+                        self.establish(id, Connection::new(now, established, from, round_trip, None, self.renewal));
                     }
                     Err(error) => tracing::debug!(%from, %error, "a handshake failed"),
                 }

@@ -115,6 +115,7 @@ pub(crate) struct Connection {
 /// A datagram that is sent again until something answers it (spec 3.5).
 pub(crate) struct Repeat {
     pub(crate) datagram: Vec<u8>,
+    since: Instant,
     next: Instant,
     interval: Duration,
 }
@@ -122,17 +123,22 @@ pub(crate) struct Repeat {
 impl Repeat {
     /// To be sent now.
     pub(crate) fn new(now: Instant, datagram: Vec<u8>) -> Self {
-        Self { datagram, next: now, interval: Duration::from_millis(250) }
+        Self { datagram, since: now, next: now, interval: Duration::from_millis(250) }
     }
 
     /// To be sent now, whatever the interval says.
     pub(crate) fn hurry(&mut self, now: Instant, datagram: Vec<u8>) {
         self.datagram = datagram;
-        self.next = now;
+        (self.since, self.next) = (now, now);
     }
 
     pub(crate) fn next(&self) -> Instant {
         self.next
+    }
+
+    /// When this datagram was sent first.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
     }
 
     /// The datagram, when it is its time.
@@ -201,17 +207,20 @@ impl Connection {
 
 // What happened.
 impl Connection {
-    /// After a handshake; `finish` is an initiator's Finish.
+    /// After a handshake, of which the last round trip took so long; `finish` is an initiator's Finish.
     pub(crate) fn new(
         now: Instant,
         established: Established,
         address: SocketAddr,
+        round_trip: Duration,
         finish: Option<Vec<u8>>,
         renewal: Renewal,
     ) -> Self {
         let role = established.keys.role();
         let mut outbox = Outbox::default();
         outbox.ping(role == Role::Responder);
+        let mut recovery = Recovery::new(now);
+        recovery.on_round_trip(now, round_trip);
         Self {
             peer: established.peer,
             peer_id: established.peer_id,
@@ -219,7 +228,7 @@ impl Connection {
             cipher: established.cipher,
             epochs: Epochs::new(now, established.keys, renewal),
             path: Path::new(address),
-            recovery: Recovery::new(now),
+            recovery,
             received: Received::default(),
             control_out: SendHalf::default(),
             control_in: ReceiveHalf::default(),

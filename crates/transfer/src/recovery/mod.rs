@@ -164,6 +164,11 @@ impl<T> Recovery<T> {
         }
     }
 
+    /// A handshake took this long: what the first probe time-out is reckoned with (RFC 9002 section 6.2.2).
+    pub(crate) fn on_round_trip(&mut self, now: Instant, took: Duration) {
+        self.rtt.on_sample(now, took, Duration::ZERO);
+    }
+
     /// Packet `number` left. Contents of packets that elicit no acknowledgement may never come back: such a packet is
     /// forgotten when it is old and nothing came.
     ///

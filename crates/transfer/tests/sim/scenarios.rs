@@ -218,3 +218,16 @@ fn keys_are_renewed_under_loss_and_their_epochs_wrap() {
     println!("epochs: {getter} of the getter, {provider} of the provider");
     assert!(getter > 300 && provider > 300, "{getter} and {provider}");
 }
+
+#[test]
+fn a_lost_first_flight_costs_round_trips_and_no_second() {
+    let files = Files::new(12, &[100]);
+    // The datagrams of a small transfer, one lost after the other.
+    for lost in 0..12 {
+        let start = ms(20) * lost;
+        let profile = Profile { delay: ms(10), partitions: vec![start..start + ms(1)], ..Profile::default() };
+        let (world, outcome) = fetch(profile, &files, Fault::None, vec![]);
+        outcome.unwrap();
+        assert!(world.elapsed() < ms(700), "lost after {start:?}: {:?}", world.elapsed());
+    }
+}

@@ -130,11 +130,12 @@ impl Connection {
             }
             return transmit;
         }
-        let jobs = lane.packets_mut().zip(numbers).map(|(packet, number)| {
+        let mut jobs = ArrayVec::<Job<'_>, MAX_BATCH>::new();
+        for (packet, number) in lane.packets_mut().zip(numbers) {
             let (header, body) = packet.split_at_mut(DATA_HEADER);
-            self.epochs.seal_job(number, header, body).expect("minted by this sealer, with room for the tag")
-        });
-        let mut jobs: ArrayVec<Job<'_>, MAX_BATCH> = jobs.collect();
+            let job = self.epochs.seal_job(number, header, body);
+            jobs.push(job.expect("minted by this sealer, with room for the tag"));
+        }
         engine.seal(&mut jobs);
         self.last_sent = now;
         transmit

@@ -194,16 +194,19 @@ impl Sealane {
 
     fn work(&self, input: &Input, packets: &mut [u8], open: bool) -> Result<(), Error> {
         let each = input.spec.keys == Keys::Each;
+        let mut fresh = Vec::with_capacity(input.batch);
         for (number, batch) in packets.chunks_mut(input.stride() * input.batch).enumerate() {
             let first = number * input.batch;
-            let count = batch.len() / input.stride();
-            let fresh = if each { first..first + count } else { 0..0 };
-            let fresh: ArrayVec<Key, MAX_PACKETS> =
-                fresh.map(|packet| Key::new(input.spec.cipher, input.key(packet))).collect::<Result<_, _>>()?;
-            let jobs = batch.chunks_exact_mut(input.stride()).enumerate().map(|(index, packet)| {
-                Job::new(fresh.get(index).unwrap_or(&self.key), nonce(input.nonce(first + index)), AAD, packet)
-            });
-            let mut jobs: ArrayVec<Job<'_>, MAX_PACKETS> = jobs.collect::<Result<_, _>>()?;
+            fresh.clear();
+            for packet in first..first + if each { batch.len() / input.stride() } else { 0 } {
+                fresh.push(Key::new(input.spec.cipher, input.key(packet))?);
+            }
+            // Filled in its place: a collected one would be copied whole.
+            let mut jobs = ArrayVec::<Job<'_>, MAX_PACKETS>::new();
+            for (index, packet) in batch.chunks_exact_mut(input.stride()).enumerate() {
+                let key = fresh.get(index).unwrap_or(&self.key);
+                jobs.push(Job::new(key, nonce(input.nonce(first + index)), AAD, packet)?);
+            }
             if open {
                 self.engine.open(&mut jobs);
             } else {

@@ -61,6 +61,11 @@ impl Epochs {
         }
     }
 
+    /// Whether this epoch's keys have one packet left, for the CLOSE that says so.
+    pub(super) fn are_spent(&self) -> bool {
+        self.next - self.first >= SPENT - 1
+    }
+
     /// The number of the next packet and its epoch on the wire; `None` when this epoch's keys are spent.
     pub(super) fn mint(&mut self) -> Option<(u8, Number)> {
         if self.next - self.first >= SPENT {
@@ -183,6 +188,51 @@ impl Epochs {
         };
         if !stale {
             self.due = Some(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sealane_aead::Cipher;
+
+    #[test]
+    fn keys_end_with_one_packet_to_say_so() {
+        let keys = Keys::new(Role::Responder, Cipher::ChaCha20Poly1305, ([1; 32], [2; 32]), &[3; 32]);
+        let mut epochs = Epochs::new(Instant::now(), keys, Renewal::default());
+        (epochs.sealer, epochs.next) = (epochs.keys.sealer(SPENT - 2), SPENT - 2);
+        assert!(!epochs.are_spent());
+        assert_eq!(epochs.mint().unwrap().1.get(), SPENT - 2);
+        assert!(epochs.are_spent());
+        assert_eq!(epochs.mint().unwrap().1.get(), SPENT - 1);
+        assert!(epochs.mint().is_none());
+    }
+
+    #[test]
+    fn keys_are_renewed_by_age_and_old_ones_open_for_ten_seconds() {
+        let start = Instant::now();
+        let keys = |role| Keys::new(role, Cipher::ChaCha20Poly1305, ([1; 32], [2; 32]), &[3; 32]);
+        let mut getter = Epochs::new(start, keys(Role::Initiator), Renewal::default());
+        let mut provider = Epochs::new(start, keys(Role::Responder), Renewal::default());
+        getter.on_time(start + Duration::from_secs(119), || [4; 32]);
+        assert!(!getter.key_due());
+        let now = getter.timeout().unwrap();
+        assert_eq!(now, start + Duration::from_secs(120));
+        getter.on_time(now, || [4; 32]);
+        let (epoch, public) = getter.take_key().unwrap();
+        provider.on_key(now, epoch, &public, [5; 32]).unwrap();
+        assert_eq!(provider.mint().unwrap().0, 0, "until the getter shows that it has the keys");
+        let (epoch, public) = provider.take_key().unwrap();
+        getter.on_key(now, epoch, &public, [6; 32]).unwrap();
+        assert_eq!(getter.mint().unwrap().0, 1);
+        assert!(provider.accept(now, 1, 0));
+        assert_eq!(provider.mint().unwrap().0, 1);
+        for epochs in [&mut getter, &mut provider] {
+            epochs.on_time(now + OVERLAP - Duration::from_millis(1), || [7; 32]);
+            assert_eq!(epochs.openers.len(), 2);
+            epochs.on_time(now + OVERLAP, || [7; 32]);
+            assert_eq!(epochs.openers.len(), 1);
         }
     }
 }

@@ -144,7 +144,11 @@ impl Connection {
     /// A packet that finds out whether the path takes larger ones.
     fn fill_probe(&mut self, now: Instant, lane: &mut Lane, numbers: &mut ArrayVec<Number, MAX_BATCH>) -> bool {
         let idle = !self.outbox.has_data() || self.closing.is_some() || self.finish.is_some();
-        if idle || self.path.timeout().is_some() || self.recovery.allowance(now) < self.recovery.mtu() {
+        if idle
+            || self.epochs.are_spent()
+            || self.path.timeout().is_some()
+            || self.recovery.allowance(now) < self.recovery.mtu()
+        {
             return false;
         }
         let Some(size) = self.recovery.mtu_probe(now).filter(|size| *size <= lane.room()) else { return false };
@@ -167,6 +171,12 @@ impl Connection {
         content: &dyn Content,
         numbers: &mut ArrayVec<Number, MAX_BATCH>,
     ) -> bool {
+        if self.epochs.are_spent() {
+            self.close(Closed::KeysSpent);
+        }
+        if self.ended().is_some() {
+            return false;
+        }
         let size = self.recovery.mtu().min(self.path.allowance());
         let probe = self.outbox.probes > 0;
         let may = probe || self.recovery.allowance(now) >= self.recovery.mtu();

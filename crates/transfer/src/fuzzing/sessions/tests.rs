@@ -54,7 +54,7 @@ impl Peer {
                 for frame in frames(&body[..body.len() - TAG]) {
                     match frame.unwrap() {
                         Frame::Control { bytes, .. } => self.reader.push(bytes),
-                        Frame::Close(why) => code = Some(why),
+                        Frame::Close(why) => assert_eq!(code.replace(why), None, "said once"),
                         _ => {}
                     }
                 }

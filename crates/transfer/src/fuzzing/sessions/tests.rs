@@ -92,6 +92,7 @@ fn a_provider_closes_on_a_getter_that_breaks_a_rule() {
     assert_eq!(told(&[WANT], &[]).1, None);
     assert_eq!(told(&[WANT, request(0..5), request(4..5)], &[1]).1, None);
     assert_eq!(told(&[WANT, Message::Done], &[]).1, None);
+    assert_eq!(told(&[WANT], &data(0, 0, &[1])).1, None, "DATA that nobody requested is dropped");
     for messages in [
         &[request(0..1)][..],
         &[Message::Done],
@@ -193,4 +194,32 @@ fn a_getter_asks_for_no_more_of_a_huge_manifest_than_it_has_memory_for() {
         peer.frames(&mut getter, now, &data(piece, 0, &[7]));
     }
     assert_eq!(pieces(&peer.hear(&mut getter, now).0), 0, "nothing more before what came is on disk");
+}
+
+#[test]
+fn a_provider_lets_so_many_handshakes_wait_and_for_ten_seconds() {
+    let (start, own) = (Instant::now(), Identity::from_secret(OWN_SECRET));
+    let (_, noise) = Initiator::start(&Identity::from_secret(HOSTILE_SECRET), own.public(), HOSTILE, SEED);
+    let mut provider = Provider::new(start, own, Ciphers::of_this_machine(), Zeros::new(), SEED);
+    let mut init = |now, number: u64, cookie: &[u8; 20]| {
+        let id = SessionId(number.to_be_bytes());
+        deliver(&mut provider, now, ADDRESSES[0], &Datagram::Init { id, cookie, noise: &noise }.encode());
+        provider.handle_timeout(now);
+        provider.poll_datagram(now).map(|(_, answer)| answer)
+    };
+    let cookies: Vec<[u8; 20]> = (0..1025)
+        .map(|number| match Datagram::parse(&init(start, number, &[0; 20]).unwrap()) {
+            Some(Datagram::Retry { cookie, .. }) => *cookie,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let responses: Vec<_> = (0..1024).map(|number| init(start, number, &cookies[number as usize]).unwrap()).collect();
+    assert!(responses.iter().all(|response| response[0] == 3));
+    assert_eq!(init(start, 1024, &cookies[1024]), None);
+    assert_eq!(init(start, 7, &cookies[7]).as_ref(), Some(&responses[7]), "what comes again is answered as before");
+    let later = start + Duration::from_secs(10);
+    init(later, 2000, &[0; 20]);
+    assert_eq!(init(later, 1024, &cookies[1024]).unwrap()[0], 3);
+    let answer = init(start + Duration::from_secs(16), 3, &cookies[3]).unwrap();
+    assert_eq!(answer[0], 2, "a cookie is good for 15 seconds");
 }

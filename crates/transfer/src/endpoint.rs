@@ -235,6 +235,7 @@ impl Endpoint {
                             Connection::new(now, established, from, round_trip, Some(finish), self.renewal),
                         );
                     }
+                    Err(HandshakeError::Forged) => {}
                     Err(error) => self.events.push_back(Event::Refused(error)),
                 }
             }

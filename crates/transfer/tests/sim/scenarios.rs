@@ -231,3 +231,23 @@ fn a_lost_first_flight_costs_round_trips_and_no_second() {
         assert!(world.elapsed() < ms(700), "lost after {start:?}: {:?}", world.elapsed());
     }
 }
+
+#[test]
+fn a_forged_response_changes_nothing() {
+    let files = Files::new(13, &[100]);
+    let brief = Duration::from_micros(100);
+    let mut world = World::new(
+        13,
+        Profile { delay: brief, partitions: vec![2 * brief..ms(20_000)], ..Profile::default() },
+        &files,
+        Fault::None,
+    );
+    world.tape = Some(Vec::new());
+    world.fetch(PATIENCE);
+    world.step(None);
+    let init = world.tape.as_ref().unwrap()[0].payload.clone();
+    let forged = [&[3, 1], &init[2..10], &[0; 106]].concat();
+    world.network.send(world.now, PROVIDER, getter_address(0), None, &forged);
+    world.run();
+    assert!(world.fetches[0].outcome.as_ref().unwrap().is_ok() && world.elapsed() > ms(20_000));
+}

@@ -144,6 +144,8 @@ pub struct Getter {
     refused: Option<HandshakeError>,
     session: SessionId,
     connected: bool,
+    /// Where the provider was last; it may have moved since the ticket was made.
+    last_address: Option<SocketAddr>,
     /// Whether this session brought its OFFER.
     offered: bool,
     root: Option<Root>,
@@ -199,6 +201,7 @@ impl Getter {
             refused: None,
             session,
             connected: false,
+            last_address: None,
             offered: false,
             root: None,
             phase: Phase::Waiting,
@@ -343,6 +346,9 @@ impl Getter {
         if std::mem::take(&mut self.pieces.grew) {
             self.last_new = now;
         }
+        if let Some(session) = self.endpoint.session(self.session) {
+            self.last_address = Some(session.address());
+        }
         while let Some((piece, buf)) = self.pieces.complete.pop_front() {
             self.handle_piece(piece, buf);
         }
@@ -386,7 +392,9 @@ impl Getter {
             _ => {
                 self.news.push_back(News::Lost(why));
                 self.pieces.want_again();
-                self.session = self.endpoint.dial(now, PeerKey(self.ticket.key), &self.ticket.addrs);
+                let mut addresses = self.ticket.addrs.clone();
+                addresses.extend(self.last_address.filter(|address| !self.ticket.addrs.contains(address)));
+                self.session = self.endpoint.dial(now, PeerKey(self.ticket.key), &addresses);
             }
         }
     }

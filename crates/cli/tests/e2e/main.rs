@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod files;
+mod link;
 mod refusals;
 mod resume;
 mod sandbox;

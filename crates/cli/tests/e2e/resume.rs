@@ -1,15 +1,18 @@
 //! Whatever is killed goes on.
 
+use crate::link::SlowLink;
 use crate::sandbox::{Sandbox, free_port, hash};
 
-/// Long enough to be killed half-way.
-const LARGE: u64 = 200_000_000;
+/// Over a slow link, long enough to be killed half-way.
+const LARGE: u64 = 100_000_000;
 
 #[test]
 fn a_killed_receiver_goes_on_and_fetches_nearly_nothing_twice() {
     let sandbox = Sandbox::new();
     let source = sandbox.file("large", LARGE, "receiver");
-    let (_sender, ticket) = sandbox.send(free_port(), &["large"]);
+    let port = free_port();
+    let link = SlowLink::new(port);
+    let (_sender, ticket) = sandbox.send_behind(port, link.port, &["large"]);
     let mut getter = sandbox.get(&ticket, "out", &[]);
     let had = getter.wait_for_share(0.05);
     assert_eq!(getter.kill().code, None);
@@ -28,12 +31,13 @@ fn a_receiver_goes_on_by_itself_when_a_killed_sender_is_back() {
     let sandbox = Sandbox::new();
     let source = sandbox.file("large", LARGE, "sender");
     let port = free_port();
-    let (mut sender, ticket) = sandbox.send(port, &["large"]);
+    let link = SlowLink::new(port);
+    let (mut sender, ticket) = sandbox.send_behind(port, link.port, &["large"]);
     let mut getter = sandbox.get(&ticket, "out", &[]);
     getter.wait_for_share(0.05);
     sender.kill();
 
-    let (_sender, again) = sandbox.send(port, &["large"]);
+    let (_sender, again) = sandbox.send_behind(port, link.port, &["large"]);
     assert_eq!(again, ticket);
     assert_eq!(getter.wait_for("lost")["why"], "timed out");
     getter.wait_for("connected");
@@ -46,7 +50,9 @@ fn a_receiver_goes_on_by_itself_when_a_killed_sender_is_back() {
 fn an_interrupted_receiver_says_so_and_goes_on() {
     let sandbox = Sandbox::new();
     let source = sandbox.file("large", LARGE, "interrupted");
-    let (_sender, ticket) = sandbox.send(free_port(), &["large"]);
+    let port = free_port();
+    let link = SlowLink::new(port);
+    let (_sender, ticket) = sandbox.send_behind(port, link.port, &["large"]);
     let mut getter = sandbox.get(&ticket, "out", &[]);
     getter.wait_for_share(0.05);
     getter.interrupt();

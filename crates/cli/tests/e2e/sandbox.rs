@@ -67,7 +67,12 @@ impl Sandbox {
 
     /// A sender of `paths` at `port`, and its ticket.
     pub(crate) fn send(&self, port: u16, paths: &[&str]) -> (Running, String) {
-        let (port, address) = (port.to_string(), format!("127.0.0.1:{port}"));
+        self.send_behind(port, port, paths)
+    }
+
+    /// The same, but the ticket names the port of a link to it.
+    pub(crate) fn send_behind(&self, port: u16, link: u16, paths: &[&str]) -> (Running, String) {
+        let (port, address) = (port.to_string(), format!("127.0.0.1:{link}"));
         let flags = ["send", "--json", "--port", &port, "--address", &address];
         let mut sender = Running::new(self.sealane(&[&flags, paths].concat()));
         let ticket = sender.wait_for("ticket")["ticket"].as_str().unwrap().to_owned();

@@ -2,26 +2,21 @@
 //! one thread, so no figure includes the waking of another.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use sealane_aead::{Cipher, Engine, Opener, Sealer, TAG, Verdict};
+use sealane_aead::{Cipher, TAG, Verdict};
 use sealane_lane::Lane;
-use sealane_net::{RECEIVE_BUFFER, Udp};
+use sealane_net::RECEIVE_BUFFER;
 
 use super::Cases;
+use super::line::{HEADER, Line, REJECTED};
 use crate::record::Published;
 use crate::runner::{Better, Case, Measure, Sample, Subject};
 use crate::{Depth, Error};
 
 /// The largest datagram that fits an Ethernet frame over IPv4.
 const BYTES: usize = 1472;
-/// Clear bytes before the sealed ones; the last eight are the packet number.
-const HEADER: usize = 18;
-const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// A datagram that takes longer is lost.
-const LOST: Duration = Duration::from_secs(5);
 
 /// What is measured, with the published microseconds of row C16; `None` is the mean.
 const QUANTILES: [(&str, Option<f64>, f64); 5] = [
@@ -99,63 +94,36 @@ fn quantiles(times: &[Duration]) -> Vec<f64> {
 }
 
 /// Packets born in a lane, sealed, sent, received and opened where they lie.
-struct Sealane {
-    engine: Engine,
-    sealer: Sealer,
-    opener: Opener,
-    ends: [Udp; 2],
-    to: SocketAddr,
-    lanes: [Lane; 2],
-    arrivals: Vec<sealane_net::Arrival>,
-}
+struct Sealane(Line);
 
 impl Sealane {
     fn new(cipher: Cipher) -> Result<Self, Error> {
-        let (key, iv) = (vec![7; cipher.key_len()], vec![9; cipher.nonce_len()]);
-        let ends = [Udp::bind(LOOPBACK)?, Udp::bind(LOOPBACK)?];
-        Ok(Self {
-            engine: Engine::new(),
-            sealer: Sealer::new(cipher, &key, &iv)?,
-            opener: Opener::new(cipher, &key, &iv)?,
-            to: ends[1].local_addr()?,
-            ends,
-            lanes: [Lane::new(BYTES, 1), Lane::new(RECEIVE_BUFFER, 64)],
-            arrivals: Vec::with_capacity(1),
-        })
+        Line::new(cipher, [Lane::new(BYTES, 1), Lane::new(RECEIVE_BUFFER, 64)]).map(Self)
     }
 }
 
-const REJECTED: Error = Error::Rejected { subject: "sealane/udp", step: "carry a packet" };
-
 impl Path for Sealane {
     fn carry(&mut self, text: &[u8]) -> Result<&[u8], Error> {
-        let [out, into] = &mut self.lanes;
+        let line = &mut self.0;
+        let out = &mut line.lanes[0];
         out.clear();
         let (header, sealed) = out.push(BYTES).ok_or(REJECTED)?.split_at_mut(HEADER);
-        let number = self.sealer.mint()?;
+        let number = line.sealer.mint()?;
         header[HEADER - 8..].copy_from_slice(&number.get().to_be_bytes());
         sealed[..text.len()].copy_from_slice(text);
-        self.engine.seal(&mut [self.sealer.job(number, header, sealed)?]);
-        self.ends[0].send(out, self.to, None)?;
+        line.engine.seal(&mut [line.sealer.job(number, header, sealed)?]);
+        line.carry()?;
 
-        into.clear();
-        self.arrivals.clear();
-        while self.ends[1].recv(into, &mut self.arrivals)? == 0 {
-            let start = Instant::now();
-            self.ends[1].wait(Some(LOST), false)?;
-            if start.elapsed() >= LOST {
-                return Err(REJECTED);
-            }
-        }
+        let into = &mut line.lanes[1];
         let packet = into.packets_mut().next().filter(|packet| packet.len() == BYTES).ok_or(REJECTED)?;
         let (header, sealed) = packet.split_at_mut(HEADER);
         let number = u64::from_be_bytes(*header.last_chunk().ok_or(REJECTED)?);
-        let mut jobs = [self.opener.job(number, header, sealed)?];
-        self.engine.open(&mut jobs);
+        let mut jobs = [line.opener.job(number, header, sealed)?];
+        line.engine.open(&mut jobs);
         if jobs[0].verdict() != Verdict::Authentic {
             return Err(REJECTED);
         }
-        self.opener.accept(number)?;
+        line.opener.accept(number)?;
         Ok(&into.packet(0)[HEADER..BYTES - TAG])
     }
 }
@@ -163,10 +131,11 @@ impl Path for Sealane {
 /// What one writes without Sealane: ring and the sockets of the standard library.
 #[cfg(feature = "peers")]
 mod ring {
-    use std::net::UdpSocket;
+    use std::net::{SocketAddr, UdpSocket};
 
     use ::ring::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
+    use super::super::line::{LOOPBACK, LOST};
     use super::*;
 
     const NAME: &str = "ring+std";

@@ -2,6 +2,7 @@
 
 mod crypto;
 mod latency;
+mod line;
 mod serve;
 mod session;
 mod transfer;

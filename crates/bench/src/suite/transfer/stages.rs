@@ -5,18 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use arrayvec::ArrayVec;
 use rustix::fs::{FallocateFlags, fallocate};
-use sealane_aead::{Cipher, Engine, Job, Number, Opener, Sealer, TAG, Verdict};
+use sealane_aead::{Cipher, Job, Number, TAG, Verdict};
 use sealane_lane::Lane;
-use sealane_net::{Arrival, RECEIVE_BUFFER, Udp};
+use sealane_net::RECEIVE_BUFFER;
 use sealane_transfer::tree::{CHUNK, ObjectId, chunk_value, verify_tree};
 
+use super::super::line::{HEADER, Line, REJECTED};
 use super::{Source, hash};
 use crate::record::{METHOD, Published};
 use crate::runner::{Better, Case, Measure, Sample, Subject};
@@ -47,14 +47,9 @@ enum Stage {
 
 /// The datagram that a transfer over loopback arrives at.
 const BYTES: usize = 8952;
-/// Clear bytes before the sealed ones; the last eight are the packet number.
-const HEADER: usize = 18;
 const TEXT: usize = BYTES - HEADER - TAG;
 /// Packets that fit into one train.
 const TRAIN: usize = (RECEIVE_BUFFER - 1) / BYTES;
-const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-/// A datagram that takes longer is lost.
-const LOST: Duration = Duration::from_secs(5);
 const NAME: &str = "sealane/one thread";
 
 pub(super) fn case(source: &Rc<Source>, cipher: Cipher, depth: Depth) -> Case {
@@ -92,7 +87,7 @@ fn sample(source: &Source, cipher: Cipher) -> Result<Sample, Error> {
         Ok(()) => {}
         Err(_) => into.set_len(source.bytes)?, // not every file system reserves
     }
-    let mut line = Line::new(cipher)?;
+    let mut stages = Stages::new(cipher)?;
     let (mut chunk, mut arrived, mut tree) = (vec![0; CHUNK], Vec::with_capacity(CHUNK + TEXT), Vec::new());
     let mut watch = Watch { at: Instant::now(), times: [Duration::ZERO; STAGES.len()] };
     for offset in (0..source.bytes).step_by(CHUNK) {
@@ -105,7 +100,7 @@ fn sample(source: &Source, cipher: Cipher) -> Result<Sample, Error> {
         watch.lap(Stage::Hash);
         arrived.clear();
         for train in chunk.chunks(TRAIN * TEXT) {
-            line.carry(train, &mut arrived, &mut watch)?;
+            stages.carry(train, &mut arrived, &mut watch)?;
         }
         into.write_all_at(&arrived, offset)?;
         watch.lap(Stage::Write);
@@ -135,40 +130,23 @@ impl Watch {
     }
 }
 
-/// A sender and its receiver.
-struct Line {
-    engine: Engine,
-    sealer: Sealer,
-    opener: Opener,
-    ends: [Udp; 2],
-    to: SocketAddr,
-    lanes: [Lane; 2],
-    arrivals: Vec<Arrival>,
-}
+/// Two ends with room for trains.
+struct Stages(Line);
 
-impl Line {
+impl Stages {
     fn new(cipher: Cipher) -> Result<Self, Error> {
-        let (key, iv) = (vec![7; cipher.key_len()], vec![9; cipher.nonce_len()]);
-        let ends = [Udp::bind(LOOPBACK)?, Udp::bind(LOOPBACK)?];
-        Ok(Self {
-            engine: Engine::new(),
-            sealer: Sealer::new(cipher, &key, &iv)?,
-            opener: Opener::new(cipher, &key, &iv)?,
-            to: ends[1].local_addr()?,
-            ends,
-            lanes: [Lane::new(RECEIVE_BUFFER, TRAIN), Lane::new(8 * RECEIVE_BUFFER, 512)],
-            arrivals: Vec::new(),
-        })
+        Line::new(cipher, [Lane::new(RECEIVE_BUFFER, TRAIN), Lane::new(8 * RECEIVE_BUFFER, 512)]).map(Self)
     }
 
     /// Moves the text of one train through all stages and appends what was opened to `arrived`.
     fn carry(&mut self, text: &[u8], arrived: &mut Vec<u8>, watch: &mut Watch) -> Result<(), Error> {
-        let [out, into] = &mut self.lanes;
+        let line = &mut self.0;
+        let out = &mut line.lanes[0];
         out.clear();
         let mut numbers = ArrayVec::<Number, TRAIN>::new();
         for text in text.chunks(TEXT) {
             let packet = out.push(HEADER + text.len() + TAG).ok_or(REJECTED)?;
-            let number = self.sealer.mint()?;
+            let number = line.sealer.mint()?;
             packet[HEADER - 8..HEADER].copy_from_slice(&number.get().to_be_bytes());
             packet[HEADER..HEADER + text.len()].copy_from_slice(text);
             numbers.push(number);
@@ -177,43 +155,31 @@ impl Line {
 
         let jobs = out.packets_mut().zip(numbers).map(|(packet, number)| {
             let (header, sealed) = packet.split_at_mut(HEADER);
-            self.sealer.job(number, header, sealed)
+            line.sealer.job(number, header, sealed)
         });
-        self.engine.seal(&mut jobs.collect::<Result<ArrayVec<Job<'_>, TRAIN>, _>>()?);
+        line.engine.seal(&mut jobs.collect::<Result<ArrayVec<Job<'_>, TRAIN>, _>>()?);
         watch.lap(Stage::Seal);
 
-        if self.ends[0].send(out, self.to, None)? < out.len() {
-            return Err(REJECTED);
-        }
-        into.clear();
-        self.arrivals.clear();
-        let start = Instant::now();
-        while into.len() < out.len() {
-            if self.ends[1].recv(into, &mut self.arrivals)? == 0 {
-                self.ends[1].wait(Some(LOST), false)?;
-                if start.elapsed() >= LOST {
-                    return Err(REJECTED);
-                }
-            }
-        }
+        line.carry()?;
         watch.lap(Stage::Network);
 
         let mut numbers = ArrayVec::<u64, TRAIN>::new();
         let mut jobs = ArrayVec::<Job<'_>, TRAIN>::new();
-        for packet in into.packets_mut() {
+        for packet in line.lanes[1].packets_mut() {
             let (header, sealed) = packet.split_at_mut(HEADER);
             let number = u64::from_be_bytes(*header.last_chunk().ok_or(REJECTED)?);
             numbers.push(number);
-            jobs.push(self.opener.job(number, header, sealed)?);
+            jobs.push(line.opener.job(number, header, sealed)?);
         }
-        self.engine.open(&mut jobs);
+        line.engine.open(&mut jobs);
         if jobs.iter().any(|job| job.verdict() != Verdict::Authentic) {
             return Err(REJECTED);
         }
         drop(jobs);
-        numbers.into_iter().try_for_each(|number| self.opener.accept(number))?;
+        numbers.into_iter().try_for_each(|number| line.opener.accept(number))?;
         watch.lap(Stage::Open);
 
+        let into = &line.lanes[1];
         for index in 0..into.len() {
             let packet = into.packet(index);
             arrived.extend_from_slice(&packet[HEADER..packet.len() - TAG]);
@@ -222,8 +188,6 @@ impl Line {
         Ok(())
     }
 }
-
-const REJECTED: Error = Error::Rejected { subject: NAME, step: "carry a train" };
 
 #[cfg(test)]
 mod tests {

@@ -123,7 +123,7 @@ impl Program {
     fn until_half(&mut self) {
         self.find(|event| {
             event["event"] == "progress" && event["done"].as_u64() > Some(0) && {
-                event["done"].as_u64().unwrap() * 3 > event["total"].as_u64().unwrap()
+                event["done"].as_u64().unwrap() * 2 >= event["total"].as_u64().unwrap()
             }
         });
     }

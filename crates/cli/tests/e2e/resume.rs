@@ -14,7 +14,7 @@ fn a_killed_receiver_goes_on_and_fetches_nearly_nothing_twice() {
     let link = SlowLink::new(port);
     let (_sender, ticket) = sandbox.send_behind(port, link.port, &["large"]);
     let mut getter = sandbox.get(&ticket, "out", &[]);
-    let had = getter.wait_for_share(0.05);
+    let had = getter.wait_for_share(0.5);
     assert_eq!(getter.kill().code, None);
     assert!(!sandbox.path("out/large").exists(), "nothing has its final name before it is verified");
 
@@ -34,7 +34,7 @@ fn a_receiver_goes_on_by_itself_when_a_killed_sender_is_back() {
     let link = SlowLink::new(port);
     let (mut sender, ticket) = sandbox.send_behind(port, link.port, &["large"]);
     let mut getter = sandbox.get(&ticket, "out", &[]);
-    getter.wait_for_share(0.05);
+    getter.wait_for_share(0.5);
     sender.kill();
 
     let (_sender, again) = sandbox.send_behind(port, link.port, &["large"]);
@@ -54,7 +54,7 @@ fn an_interrupted_receiver_says_so_and_goes_on() {
     let link = SlowLink::new(port);
     let (_sender, ticket) = sandbox.send_behind(port, link.port, &["large"]);
     let mut getter = sandbox.get(&ticket, "out", &[]);
-    getter.wait_for_share(0.05);
+    getter.wait_for_share(0.5);
     getter.interrupt();
     let ended = getter.end();
     assert!(ended.failed(130).contains("the same command goes on from here"));
